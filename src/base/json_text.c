@@ -1,0 +1,250 @@
+/*
+ * Numbers. A double has a shortest decimal of at most 17 significant digits, a float of at most 9; up to 15 (6) digits
+ * any decimal survives the way through binary, so the search starts there, asks the C library for that many digits, and
+ * takes the first that reads back as the same value. Trailing zeros then go. Two kinds of values need more care:
+ * subnormals, whose shortest form may be shorter than 15 digits without zeros behind it (5e-324), and powers of two,
+ * below which numbers lie twice as dense as above: there the nearest decimal may read back as the neighbour below while
+ * the next one up is right.
+ */
+#include "base/json_text.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- strings ---- */
+
+static const char HEX_DIGITS[] = "0123456789abcdef";
+
+static void append_code_unit(struct buffer *buffer, uint32_t unit)
+{
+	char escape[6] = { '\\', 'u' };
+
+	for (size_t i = 0; i < 4; i++)
+		escape[2 + i] = HEX_DIGITS[unit >> (12 - 4 * i) & 0xf];
+	buffer_append(buffer, escape, sizeof escape);
+}
+
+static void append_control(struct buffer *buffer, unsigned char c)
+{
+	switch (c) {
+	case '\b':
+		buffer_append_text(buffer, "\\b");
+		break;
+	case '\f':
+		buffer_append_text(buffer, "\\f");
+		break;
+	case '\n':
+		buffer_append_text(buffer, "\\n");
+		break;
+	case '\r':
+		buffer_append_text(buffer, "\\r");
+		break;
+	case '\t':
+		buffer_append_text(buffer, "\\t");
+		break;
+	default:
+		append_code_unit(buffer, c);
+	}
+}
+
+static bool is_html(unsigned char c)
+{
+	return c == '<' || c == '>' || c == '&';
+}
+
+/* How many bytes from the start can be copied as they are. */
+static size_t plain_length(struct slice text, bool escape_html)
+{
+	size_t at = 0;
+
+	while (at < text.length) {
+		unsigned char c = (unsigned char)text.data[at];
+
+		if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\' || (escape_html && is_html(c)))
+			break;
+		at++;
+	}
+	return at;
+}
+
+/* Writes the one character at the start, which isn't plain, and returns its length. */
+static size_t append_special(struct buffer *buffer, struct slice text, bool escape_html)
+{
+	uint32_t code_point;
+	size_t length = slice_utf8_next(text, &code_point);
+
+	if (length == 0) {
+		append_code_unit(buffer, 0xfffd);
+		return 1;
+	}
+	if (code_point == '"' || code_point == '\\') {
+		buffer_append_char(buffer, '\\');
+		buffer_append_char(buffer, (char)code_point);
+	} else if (code_point < 0x20) {
+		append_control(buffer, (unsigned char)code_point);
+	} else if (escape_html && (code_point < 0x80 || code_point == 0x2028 || code_point == 0x2029)) {
+		append_code_unit(buffer, code_point);
+	} else {
+		buffer_append(buffer, text.data, length);
+	}
+	return length;
+}
+
+void json_text_append_string(struct buffer *buffer, struct slice text, bool escape_html)
+{
+	buffer_append_char(buffer, '"');
+	while (text.length > 0 && !buffer->failed) {
+		size_t plain = plain_length(text, escape_html);
+
+		buffer_append(buffer, text.data, plain);
+		text = slice_from_offset(text, plain);
+		if (text.length > 0)
+			text = slice_from_offset(text, append_special(buffer, text, escape_html));
+	}
+	buffer_append_char(buffer, '"');
+}
+
+/* ---- numbers ---- */
+
+enum { MOST_DIGITS = 17 };
+
+/* 0.d1d2d3… times 10^point, without zeros at the end. */
+struct decimal {
+	char digits[MOST_DIGITS + 1];
+	int count;
+	int point;
+};
+
+/* Rounds correctly to count digits. Takes the digits alone out of the text, whatever the locale's decimal point is. */
+static void decimal_from(double value, int count, struct decimal *ret_decimal)
+{
+	char text[MOST_DIGITS + 16];
+	const char *at = text;
+
+	snprintf(text, sizeof text, "%.*e", count - 1, value);
+	ret_decimal->count = 0;
+	for (; *at != 'e'; at++) {
+		if (*at >= '0' && *at <= '9')
+			ret_decimal->digits[ret_decimal->count++] = *at;
+	}
+	ret_decimal->point = (int)strtol(at + 1, NULL, 10) + 1;
+}
+
+/* One more in the last place. */
+static void decimal_increment(struct decimal *decimal)
+{
+	int at = decimal->count - 1;
+
+	while (at >= 0 && decimal->digits[at] == '9')
+		decimal->digits[at--] = '0';
+	if (at >= 0) {
+		decimal->digits[at]++;
+	} else {
+		decimal->digits[0] = '1'; /* 999 became 1000; the last zero is left off */
+		decimal->point++;
+	}
+}
+
+static bool decimal_reads_back(const struct decimal *decimal, double value, bool single)
+{
+	char text[MOST_DIGITS + 16];
+
+	snprintf(text, sizeof text, "%.*se%d", decimal->count, decimal->digits, decimal->point - decimal->count);
+	return single ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value;
+}
+
+/* Of a normal double: all bits of its fraction are zero. */
+static bool is_power_of_two(double value)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &value, sizeof bits);
+	return bits << 12 == 0;
+}
+
+/* value is positive and finite. */
+static struct decimal shortest_decimal(double value, bool single)
+{
+	bool subnormal = value < (single ? (double)FLT_MIN : DBL_MIN);
+	int most = single ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG;
+	int count = subnormal ? 1 : single ? FLT_DIG : DBL_DIG;
+	struct decimal decimal;
+
+	for (;; count++) {
+		decimal_from(value, count, &decimal);
+		if (count == most || decimal_reads_back(&decimal, value, single))
+			break;
+		if (is_power_of_two(value)) {
+			decimal_increment(&decimal);
+			if (decimal_reads_back(&decimal, value, single))
+				break;
+		}
+	}
+	while (decimal.count > 1 && decimal.digits[decimal.count - 1] == '0')
+		decimal.count--;
+	return decimal;
+}
+
+static void append_zeros(struct buffer *buffer, int count)
+{
+	for (int i = 0; i < count; i++)
+		buffer_append_char(buffer, '0');
+}
+
+static void append_plain(struct buffer *buffer, const struct decimal *decimal)
+{
+	size_t count = (size_t)decimal->count;
+
+	if (decimal->point <= 0) {
+		buffer_append_text(buffer, "0.");
+		append_zeros(buffer, -decimal->point);
+		buffer_append(buffer, decimal->digits, count);
+	} else if (decimal->point >= decimal->count) {
+		buffer_append(buffer, decimal->digits, count);
+		append_zeros(buffer, decimal->point - decimal->count);
+	} else {
+		size_t whole = (size_t)decimal->point;
+
+		buffer_append(buffer, decimal->digits, whole);
+		buffer_append_char(buffer, '.');
+		buffer_append(buffer, decimal->digits + whole, count - whole);
+	}
+}
+
+static void append_exponent_form(struct buffer *buffer, const struct decimal *decimal)
+{
+	buffer_append_char(buffer, decimal->digits[0]);
+	if (decimal->count > 1)
+		buffer_append_char(buffer, '.');
+	buffer_append(buffer, decimal->digits + 1, (size_t)decimal->count - 1);
+	buffer_append_format(buffer, "e%+d", decimal->point - 1);
+}
+
+bool json_text_append_number(struct buffer *buffer, double value, bool single)
+{
+	/* Whole numbers below are their own shortest decimal. */
+	const double exact_limit = single ? 0x1p24 : 0x1p53;
+	double size = fabs(value);
+
+	if (!isfinite(value))
+		return false;
+	if (signbit(value))
+		buffer_append_char(buffer, '-');
+	if (size < exact_limit && size == (double)(uint64_t)size) {
+		buffer_append_format(buffer, "%" PRIu64, (uint64_t)size);
+		return true;
+	}
+
+	struct decimal decimal = shortest_decimal(size, single);
+	bool plain = single ? (float)size >= 1e-6F && (float)size < 1e21F : size >= 1e-6 && size < 1e21;
+
+	if (plain)
+		append_plain(buffer, &decimal);
+	else
+		append_exponent_form(buffer, &decimal);
+	return true;
+}

@@ -1,0 +1,58 @@
+/*
+ * The counters below are the only mutable state: they serve the tests alone and cost the product one comparison per
+ * allocation.
+ */
+#include "base/memory.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned long allocations; /* since the last memory_fail_at */
+static unsigned long fail_at;     /* 0: never */
+
+static bool must_fail(void)
+{
+	allocations++;
+	return fail_at != 0 && allocations == fail_at;
+}
+
+void *memory_allocate(size_t size)
+{
+	if (must_fail())
+		return NULL;
+	return calloc(1, size > 0 ? size : 1);
+}
+
+void *memory_resize(void *block, size_t size)
+{
+	if (must_fail())
+		return NULL;
+	return realloc(block, size > 0 ? size : 1);
+}
+
+void memory_release(void *block)
+{
+	free(block);
+}
+
+char *memory_copy_text(const char *text, size_t length)
+{
+	char *copy = length < SIZE_MAX ? memory_allocate(length + 1) : NULL;
+
+	if (copy != NULL && length > 0)
+		memcpy(copy, text, length);
+	return copy;
+}
+
+void memory_fail_at(unsigned long count)
+{
+	allocations = 0;
+	fail_at = count;
+}
+
+unsigned long memory_allocation_count(void)
+{
+	return allocations;
+}

@@ -1,0 +1,88 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+
+static void allocated_memory_is_zeroed(void **state)
+{
+	(void)state;
+	unsigned char *block = memory_allocate(1000);
+
+	assert_non_null(block);
+	for (size_t i = 0; i < 1000; i++)
+		assert_int_equal(block[i], 0);
+	memory_release(block);
+}
+
+static void size_zero_gives_a_pointer_of_its_own(void **state)
+{
+	(void)state;
+	void *a = memory_allocate(0);
+	void *b = memory_allocate(0);
+	void *c = memory_resize(NULL, 0);
+
+	assert_non_null(a);
+	assert_non_null(c);
+	assert_ptr_not_equal(a, b);
+	memory_release(a);
+	memory_release(b);
+	memory_release(c);
+	memory_release(NULL);
+}
+
+static void a_copied_text_ends_in_nul(void **state)
+{
+	(void)state;
+	char *copy = memory_copy_text("abcdef", 3);
+	char *empty = memory_copy_text(NULL, 0);
+
+	assert_string_equal(copy, "abc");
+	assert_string_equal(empty, "");
+	assert_null(memory_copy_text("", SIZE_MAX));
+	memory_release(copy);
+	memory_release(empty);
+}
+
+static void the_chosen_allocation_fails_once(void **state)
+{
+	(void)state;
+	char *kept = memory_copy_text("kept", 4);
+
+	memory_fail_at(3);
+
+	void *first = memory_allocate(1);
+	char *second = memory_copy_text("x", 1);
+
+	assert_non_null(first);
+	assert_non_null(second);
+	assert_null(memory_resize(kept, 100));
+	assert_string_equal(kept, "kept");
+	assert_int_equal(memory_allocation_count(), 3);
+	kept = memory_resize(kept, 100);
+	assert_non_null(kept);
+	assert_string_equal(kept, "kept");
+	assert_int_equal(memory_allocation_count(), 4);
+
+	memory_fail_at(0);
+	assert_int_equal(memory_allocation_count(), 0);
+	memory_release(first);
+	memory_release(second);
+	memory_release(kept);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(allocated_memory_is_zeroed),
+		cmocka_unit_test(size_zero_gives_a_pointer_of_its_own),
+		cmocka_unit_test(a_copied_text_ends_in_nul),
+		cmocka_unit_test(the_chosen_allocation_fails_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

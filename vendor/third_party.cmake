@@ -1,0 +1,35 @@
+# Targets for the sources in vendor/.src. Compiled ones exist once per variant, like our own layers (see "The two
+# variants" in the top CMakeLists.txt); their own build systems can't do that, so the sources are listed here.
+
+add_library(jsmn INTERFACE)
+target_include_directories(jsmn SYSTEM INTERFACE ${BALLAST_VENDOR_DIR}/jsmn/usr/include)
+
+set(llhttp_dir ${BALLAST_VENDOR_DIR}/llhttp/usr/src/llhttp)
+file(GLOB llhttp_sources ${llhttp_dir}/src/*.c)
+
+function(add_llhttp target)
+  add_library(${target} STATIC EXCLUDE_FROM_ALL ${llhttp_sources})
+  target_include_directories(${target} SYSTEM PUBLIC ${llhttp_dir}/include)
+endfunction()
+
+set(mbedtls_dir ${BALLAST_VENDOR_DIR}/mbedtls)
+file(GLOB mbedtls_sources ${mbedtls_dir}/library/*.c)
+
+function(add_mbedtls target)
+  add_library(${target} STATIC EXCLUDE_FROM_ALL ${mbedtls_sources})
+  target_include_directories(${target} SYSTEM PUBLIC ${mbedtls_dir}/include)
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/vendor/config)
+  # Not named mbedtls_config.h: the stock file of that name would be found first, silently.
+  target_compile_definitions(${target} PUBLIC MBEDTLS_CONFIG_FILE="mbedtls_features.h")
+  if(NOT instrumentation)
+    # A third smaller than -O2, and its hot loops are AES-NI and bignum assembly anyway.
+    target_compile_options(${target} PRIVATE -Os)
+  endif()
+endfunction()
+
+foreach(variant IN LISTS variants)
+  add_llhttp(llhttp${variant})
+  add_mbedtls(mbedtls${variant})
+  use_toolchain(llhttp${variant})
+  use_toolchain(mbedtls${variant})
+endforeach()
