@@ -1,0 +1,532 @@
+/* Reading single values. Each function leaves the reader behind its value, also when it fails while collecting. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/json_internal.h"
+#include "codec/quantity.h"
+#include "codec/rfc3339.h"
+
+/* --- strings --- */
+
+enum { DECODE_SLACK = 16 };
+
+bool json_needs_decoding(const struct json_reader *reader, const jsmntok_t *token)
+{
+	size_t length = (size_t)(token->end - token->start);
+
+	if (reader->bad_text_offset < (size_t)token->end)
+		return true;
+	return reader->any_escape && length > 0 && memchr(reader->text.data + token->start, '\\', length) != NULL;
+}
+
+static unsigned read_hex(const char *at)
+{
+	unsigned unit = 0;
+
+	for (int i = 0; i < 4; i++) {
+		char c = at[i];
+
+		unit = unit * 16 + (unsigned)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+	}
+	return unit;
+}
+
+static char *put_code_point(char *to, unsigned code_point)
+{
+	if (code_point < 0x80) {
+		*to++ = (char)code_point;
+	} else if (code_point < 0x800) {
+		*to++ = (char)(0xc0 | code_point >> 6);
+		*to++ = (char)(0x80 | (code_point & 0x3f));
+	} else if (code_point < 0x10000) {
+		*to++ = (char)(0xe0 | code_point >> 12);
+		*to++ = (char)(0x80 | (code_point >> 6 & 0x3f));
+		*to++ = (char)(0x80 | (code_point & 0x3f));
+	} else {
+		*to++ = (char)(0xf0 | code_point >> 18);
+		*to++ = (char)(0x80 | (code_point >> 12 & 0x3f));
+		*to++ = (char)(0x80 | (code_point >> 6 & 0x3f));
+		*to++ = (char)(0x80 | (code_point & 0x3f));
+	}
+	return to;
+}
+
+/* An escape that json_scan has passed; *at is on the backslash. Half a surrogate pair counts as bad text. */
+static char *decode_escape(const char **at, const char *end, char *to, bool *bad)
+{
+	static const char MEANINGS[] = { ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+		                         ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t' };
+	const char *from = *at;
+	unsigned unit;
+
+	if (from[1] != 'u') {
+		*to++ = MEANINGS[(unsigned char)from[1]];
+		*at = from + 2;
+		return to;
+	}
+	unit = read_hex(from + 2);
+	*at = from + 6;
+	if (unit < 0xd800 || unit > 0xdfff)
+		return put_code_point(to, unit);
+	if (unit < 0xdc00 && end - *at >= 6 && (*at)[0] == '\\' && (*at)[1] == 'u') {
+		unsigned second = read_hex(*at + 2);
+
+		if (second >= 0xdc00 && second <= 0xdfff) {
+			*at += 6;
+			return put_code_point(to, 0x10000 + ((unit - 0xd800) << 10) + (second - 0xdc00));
+		}
+	}
+	*bad = true;
+	return put_code_point(to, 0xfffd);
+}
+
+/* Copies up to the next character that isn't plain; may write up to DECODE_SLACK bytes behind what it copies. */
+static char *copy_plain(const char **at, const char *end, char *to)
+{
+	const char *from = *at;
+
+#if defined(__SSE2__)
+	while (end - from >= 16) {
+		__m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)from);
+		unsigned mask = json_special_mask(bytes);
+
+		_mm_storeu_si128((__m128i *)(void *)to, bytes);
+		if (mask != 0) {
+			*at = from + __builtin_ctz(mask);
+			return to + __builtin_ctz(mask);
+		}
+		from += 16;
+		to += 16;
+	}
+#endif
+	while (from < end && json_is_plain(*from))
+		*to++ = *from++;
+	*at = from;
+	return to;
+}
+
+/*
+ * Writes what text means to `to`, with U+FFFD for each bad byte and half surrogate pair, and says whether there were any. An
+ * escape never gets longer, a bad byte becomes three.
+ */
+static size_t decode_text(struct slice text, bool escapes, char *to, bool *ret_bad)
+{
+	const char *at = text.data;
+	const char *end = at + text.length;
+	char *start = to;
+
+	*ret_bad = false;
+	while (at < end) {
+		size_t length;
+
+		to = copy_plain(&at, end, to);
+		if (at == end)
+			break;
+		if (escapes && *at == '\\') {
+			to = decode_escape(&at, end, to, ret_bad);
+			continue;
+		}
+		length = json_utf8_length(at, end);
+		if (length == 0) {
+			*ret_bad = true;
+			to = put_code_point(to, 0xfffd);
+			at++;
+		}
+		for (; length > 0; length--)
+			*to++ = *at++;
+	}
+	return (size_t)(to - start);
+}
+
+/* Memory for decode_text. */
+static char *allocate_decoded(struct json_reader *reader, size_t length, bool maybe_bad)
+{
+	return arena_allocate(reader->arena, (maybe_bad ? 3 * length : length) + DECODE_SLACK);
+}
+
+/* For a problem that isn't at the value at hand but at a key or value whose token is given. */
+static bool fail_text(struct json_reader *reader, const jsmntok_t *token, struct error *err)
+{
+	struct json_problem problem = { .kind = JSON_PROBLEM_VALUE, .text = "invalid UTF-8 or half a surrogate pair" };
+
+	return json_fail(reader, (int)((const struct json_token *)(const void *)token - reader->tokens), &problem, err);
+}
+
+bool json_decode_string(struct json_reader *reader, const jsmntok_t *token, struct slice *ret_text, struct error *err)
+{
+	struct slice text = json_token_text(reader, token);
+	bool maybe_bad = reader->bad_text_offset < (size_t)token->end;
+	bool bad;
+	char *decoded;
+
+	if (text.length == 0) {
+		*ret_text = text;
+		return true;
+	}
+	decoded = allocate_decoded(reader, text.length, maybe_bad);
+	if (decoded == NULL)
+		return json_fail_memory(reader, err);
+	*ret_text = slice_from(decoded, decode_text(text, true, decoded, &bad));
+	if (bad && (reader->message == NULL || !reader->message->replace_bad_utf8))
+		return fail_text(reader, token, err);
+	return true;
+}
+
+static bool read_text(struct json_reader *reader, const char *expected, struct slice *ret_text, struct error *err)
+{
+	const jsmntok_t *token = json_at(reader);
+	struct slice text = json_token_text(reader, token);
+
+	if (token->type != JSMN_STRING) {
+		*ret_text = slice_from(NULL, 0);
+		return json_fail_type(reader, expected, false, err);
+	}
+	if (json_needs_decoding(reader, token) && !json_decode_string(reader, token, &text, err))
+		return false;
+	if (reader->field != NULL && reader->field->max_bytes != 0 && text.length > reader->field->max_bytes) {
+		*ret_text = slice_from(NULL, 0);
+		return json_fail_value(reader, err, "%zu bytes are more than %u", text.length,
+		                       reader->field->max_bytes);
+	}
+	reader->position++;
+	*ret_text = text;
+	return true;
+}
+
+bool json_reader_string(struct json_reader *reader, struct slice *ret_value, struct error *err)
+{
+	struct slice text;
+
+	if (!read_text(reader, "string", &text, err))
+		return false;
+	*ret_value = text;
+	return true;
+}
+
+bool json_reader_raw(struct json_reader *reader, struct slice *ret_value, struct error *err)
+{
+	const jsmntok_t *token = json_at(reader);
+	size_t start = json_token_offset(token);
+	size_t end = (size_t)token->end + (token->type == JSMN_STRING ? 1 : 0);
+	struct slice raw = slice_from(reader->text.data + start, end - start);
+	bool bad;
+
+	if (reader->field != NULL && reader->field->max_bytes != 0 && raw.length > reader->field->max_bytes)
+		return json_fail_value(reader, err, "%zu bytes are more than %u", raw.length, reader->field->max_bytes);
+	if (reader->bad_text_offset < end && !slice_is_utf8(raw)) {
+		char *clean = allocate_decoded(reader, raw.length, true);
+
+		if (clean == NULL)
+			return json_fail_memory(reader, err);
+		raw = slice_from(clean, decode_text(raw, false, clean, &bad));
+	}
+	json_skip(reader);
+	*ret_value = raw;
+	return true;
+}
+
+bool json_reader_choice(struct json_reader *reader, const struct slice *texts, size_t count, size_t *ret_index,
+                        struct error *err)
+{
+	struct slice text;
+	int token = reader->position;
+	struct json_problem problem = { .kind = JSON_PROBLEM_VALUE };
+
+	if (json_at(reader)->type != JSMN_STRING)
+		return json_fail_type(reader, "string", false, err);
+	if (!read_text(reader, "string", &text, err))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		if (slice_equal(texts[i], text)) {
+			*ret_index = i;
+			return true;
+		}
+	}
+	snprintf(problem.text, sizeof problem.text, "\"%.*s\" is not one of", SLICE_ARGS(text));
+	for (size_t i = 0; i < count; i++) {
+		size_t length = strlen(problem.text);
+
+		snprintf(problem.text + length, sizeof problem.text - length, "%s \"%.*s\"", i > 0 ? "," : "",
+		         SLICE_ARGS(texts[i]));
+	}
+	return json_fail(reader, token, &problem, err);
+}
+
+/* --- bool and numbers --- */
+
+bool json_reader_bool(struct json_reader *reader, bool *ret_value, struct error *err)
+{
+	const jsmntok_t *token = json_at(reader);
+	char first = reader->text.data[token->start];
+
+	if (token->type != JSMN_PRIMITIVE || (first != 't' && first != 'f'))
+		return json_fail_type(reader, "bool", false, err);
+	*ret_value = first == 't';
+	reader->position++;
+	return true;
+}
+
+static bool is_number(const struct json_reader *reader, const jsmntok_t *token)
+{
+	char first = reader->text.data[token->start];
+
+	return token->type == JSMN_PRIMITIVE && (first == '-' || (first >= '0' && first <= '9'));
+}
+
+/* The whole of a number's text as an integer: magnitude and sign. False for fractions, exponents, and beyond 64 bits. */
+static bool parse_integer(struct slice text, uint64_t *ret_magnitude, bool *ret_negative)
+{
+	uint64_t magnitude = 0;
+	size_t i = 0;
+
+	*ret_negative = text.data[0] == '-';
+	if (*ret_negative)
+		i++;
+	for (; i < text.length; i++) {
+		unsigned digit = (unsigned)(text.data[i] - '0');
+
+		if (digit > 9)
+			return false;
+		if (__builtin_mul_overflow(magnitude, (uint64_t)10, &magnitude) ||
+		    __builtin_add_overflow(magnitude, (uint64_t)digit, &magnitude))
+			return false;
+	}
+	*ret_magnitude = magnitude;
+	return true;
+}
+
+static bool read_unsigned(struct json_reader *reader, uint64_t max, const char *name, uint64_t *value,
+                          struct error *err)
+{
+	const jsmntok_t *token = json_at(reader);
+	uint64_t magnitude;
+	bool negative;
+
+	if (!is_number(reader, token) || !parse_integer(json_token_text(reader, token), &magnitude, &negative) ||
+	    negative || magnitude > max)
+		return json_fail_type(reader, name, true, err);
+	*value = magnitude;
+	reader->position++;
+	return true;
+}
+
+/* max: the largest value; the smallest is -max - 1. */
+static bool read_signed(struct json_reader *reader, int64_t max, const char *name, int64_t *value, struct error *err)
+{
+	const jsmntok_t *token = json_at(reader);
+	uint64_t magnitude;
+	bool negative;
+
+	if (!is_number(reader, token) || !parse_integer(json_token_text(reader, token), &magnitude, &negative) ||
+	    magnitude > (uint64_t)max + (negative ? 1 : 0))
+		return json_fail_type(reader, name, true, err);
+	if (negative && magnitude > 0)
+		*value = -(int64_t)(magnitude - 1) - 1;
+	else
+		*value = (int64_t)magnitude;
+	reader->position++;
+	return true;
+}
+
+bool json_reader_int16(struct json_reader *reader, int16_t *ret_value, struct error *err)
+{
+	int64_t value = *ret_value;
+
+	if (!read_signed(reader, INT16_MAX, "int16", &value, err))
+		return false;
+	*ret_value = (int16_t)value;
+	return true;
+}
+
+bool json_reader_int32(struct json_reader *reader, int32_t *ret_value, struct error *err)
+{
+	int64_t value = *ret_value;
+
+	if (!read_signed(reader, INT32_MAX, "int32", &value, err))
+		return false;
+	*ret_value = (int32_t)value;
+	return true;
+}
+
+bool json_reader_int64(struct json_reader *reader, int64_t *ret_value, struct error *err)
+{
+	return read_signed(reader, INT64_MAX, "int64", ret_value, err);
+}
+
+bool json_reader_uint16(struct json_reader *reader, uint16_t *ret_value, struct error *err)
+{
+	uint64_t value = *ret_value;
+
+	if (!read_unsigned(reader, UINT16_MAX, "uint16", &value, err))
+		return false;
+	*ret_value = (uint16_t)value;
+	return true;
+}
+
+bool json_reader_uint32(struct json_reader *reader, uint32_t *ret_value, struct error *err)
+{
+	uint64_t value = *ret_value;
+
+	if (!read_unsigned(reader, UINT32_MAX, "uint32", &value, err))
+		return false;
+	*ret_value = (uint32_t)value;
+	return true;
+}
+
+bool json_reader_uint64(struct json_reader *reader, uint64_t *ret_value, struct error *err)
+{
+	return read_unsigned(reader, UINT64_MAX, "uint64", ret_value, err);
+}
+
+/* A number's text with a NUL behind it, as strtod wants it. */
+static bool copy_number(const struct json_reader *reader, const jsmntok_t *token, char text[JSON_MAX_NUMBER_BYTES + 1])
+{
+	struct slice literal = json_token_text(reader, token);
+
+	if (!is_number(reader, token) || literal.length > JSON_MAX_NUMBER_BYTES)
+		return false;
+	memcpy(text, literal.data, literal.length);
+	text[literal.length] = '\0';
+	return true;
+}
+
+bool json_reader_double(struct json_reader *reader, double *ret_value, struct error *err)
+{
+	char text[JSON_MAX_NUMBER_BYTES + 1];
+	double value;
+
+	if (!copy_number(reader, json_at(reader), text))
+		return json_fail_type(reader, "float64", true, err);
+	value = strtod(text, NULL);
+	if (!isfinite(value))
+		return json_fail_type(reader, "float64", true, err);
+	*ret_value = value;
+	reader->position++;
+	return true;
+}
+
+bool json_reader_float(struct json_reader *reader, float *ret_value, struct error *err)
+{
+	char text[JSON_MAX_NUMBER_BYTES + 1];
+	float value;
+
+	if (!copy_number(reader, json_at(reader), text))
+		return json_fail_type(reader, "float32", true, err);
+	value = strtof(text, NULL);
+	if (!isfinite(value))
+		return json_fail_type(reader, "float32", true, err);
+	*ret_value = value;
+	reader->position++;
+	return true;
+}
+
+bool json_reader_whole_number(struct json_reader *reader, uint64_t *ret_value, struct error *err)
+{
+	static const double TWO_TO_63 = 9223372036854775808.0;
+	double number = 0;
+
+	if (!json_reader_double(reader, &number, err))
+		return false;
+	if (number >= 0 && number < 2 * TWO_TO_63)
+		*ret_value = (uint64_t)number;
+	else if (number < 0 && number > -TWO_TO_63)
+		*ret_value = (uint64_t)(int64_t)number;
+	else
+		*ret_value = (uint64_t)1 << 63;
+	return true;
+}
+
+/* Whether the value at hand is one of the names, which has then been read. */
+static bool read_number_name(struct json_reader *reader, double *ret_value)
+{
+	const jsmntok_t *token = json_at(reader);
+	struct slice text = json_token_text(reader, token);
+
+	if (token->type != JSMN_STRING)
+		return false;
+	if (slice_equal_text(text, "NaN"))
+		*ret_value = NAN;
+	else if (slice_equal_text(text, "Inf"))
+		*ret_value = INFINITY;
+	else if (slice_equal_text(text, "-Inf"))
+		*ret_value = -INFINITY;
+	else
+		return false;
+	reader->position++;
+	return true;
+}
+
+bool json_reader_double_or_name(struct json_reader *reader, double *ret_value, struct error *err)
+{
+	return read_number_name(reader, ret_value) || json_reader_double(reader, ret_value, err);
+}
+
+bool json_reader_float_or_name(struct json_reader *reader, float *ret_value, struct error *err)
+{
+	double value;
+
+	if (!read_number_name(reader, &value))
+		return json_reader_float(reader, ret_value, err);
+	*ret_value = (float)value;
+	return true;
+}
+
+/* --- formats --- */
+
+/* The text of a quantity, whatever kind of value it is: what isn't one has no quantity's text (protocols 2.3). */
+static bool read_quantity(struct json_reader *reader, struct quantity *quantity, struct error *err)
+{
+	const jsmntok_t *token = json_at(reader);
+	struct slice text = json_token_text(reader, token);
+	struct error cause;
+
+	if (token->type == JSMN_STRING && json_needs_decoding(reader, token) &&
+	    !json_decode_string(reader, token, &text, err))
+		return false;
+	if (json_is_null(reader, token))
+		return json_fail_type(reader, "quantity", false, err);
+	if (!quantity_parse(text, quantity, &cause))
+		return json_fail_value(reader, err, "%s", error_root(&cause));
+	reader->position++;
+	return true;
+}
+
+bool json_reader_quantity(struct json_reader *reader, uint64_t *ret_bytes, struct error *err)
+{
+	struct quantity quantity = { 0 };
+
+	if (!read_quantity(reader, &quantity, err))
+		return false;
+	*ret_bytes = (uint64_t)quantity_value(quantity);
+	return true;
+}
+
+bool json_reader_milli_cpu(struct json_reader *reader, uint32_t *ret_milli, struct error *err)
+{
+	struct quantity quantity = { 0 };
+
+	if (!read_quantity(reader, &quantity, err))
+		return false;
+	*ret_milli = (uint32_t)(uint64_t)quantity_milli_value(quantity);
+	return true;
+}
+
+bool json_reader_instant(struct json_reader *reader, int64_t *ret_ns, struct error *err)
+{
+	const jsmntok_t *token = json_at(reader);
+	struct slice text = json_token_text(reader, token);
+	struct error cause;
+	int64_t ns;
+
+	if (token->type != JSMN_STRING)
+		return json_fail_type(reader, "time", false, err);
+	if (json_needs_decoding(reader, token) && !json_decode_string(reader, token, &text, err))
+		return false;
+	if (!rfc3339_parse(text, &ns, &cause))
+		return json_fail_value(reader, err, "%s", error_root(&cause));
+	reader->position++;
+	*ret_ns = ns;
+	return true;
+}

@@ -1,0 +1,221 @@
+/*
+ * Files are read whole and compared with what is held: they are small, and a comparison of the content can't be
+ * fooled by the kubelet's exchanges of symbolic links or by equal time stamps.
+ */
+#include "kube/credentials.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum { READ_BYTES = 4096 };
+
+/* Appends the file to content. Errors read like the reference's: "open /path: no such file or directory". */
+static bool read_file(const char *path, struct buffer *content, struct error *err)
+{
+	char what[KUBE_PATH_BYTES + 8];
+	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (descriptor < 0) {
+		(void)snprintf(what, sizeof what, "open %s", path);
+		return error_set_errno(err, errno, what);
+	}
+
+	bool ok = false;
+
+	while (!content->failed) {
+		char *room = buffer_reserve(content, READ_BYTES);
+		ssize_t length;
+
+		if (room == NULL)
+			break;
+		length = read(descriptor, room, READ_BYTES);
+		if (length < 0 && errno == EINTR)
+			continue;
+		if (length < 0) {
+			(void)snprintf(what, sizeof what, "read %s", path);
+			(void)error_set_errno(err, errno, what);
+			goto out;
+		}
+		if (length == 0)
+			break;
+		buffer_advance(content, (size_t)length);
+	}
+	ok = buffer_check(content, path, err);
+out:
+	(void)close(descriptor);
+	return ok;
+}
+
+/* A token goes into a header line as it is: anything but visible ASCII there would let a file write other headers. */
+static bool token_is_clean(struct slice token)
+{
+	for (size_t i = 0; i < token.length; i++)
+		if (token.data[i] <= ' ' || token.data[i] > '~')
+			return false;
+	return true;
+}
+
+static bool read_token(const char *path, struct buffer *ret_token, struct error *err)
+{
+	/* Room for the white space around it, and for the last, empty read. */
+	struct buffer content;
+	struct slice token;
+	bool ok = false;
+
+	buffer_init(&content, KUBE_TOKEN_BYTES + 2 * READ_BYTES);
+	if (!read_file(path, &content, err))
+		goto out;
+	token = slice_trim(buffer_slice(&content));
+	if (token.length == 0) {
+		(void)error_set(err, ERROR_SYNTAX, "read empty token from file \"%s\"", path);
+		goto out;
+	}
+	if (!token_is_clean(token)) {
+		(void)error_set(err, ERROR_SYNTAX, "the token in %s has characters that can't stand in a header", path);
+		goto out;
+	}
+	buffer_append_slice(ret_token, token);
+	ok = buffer_check(ret_token, path, err);
+out:
+	buffer_destroy(&content);
+	return ok;
+}
+
+/* Takes over `read` if it differs from `held`; frees what is left over. */
+static bool exchange(struct buffer *held, struct buffer *read)
+{
+	bool differs = !slice_equal(buffer_slice(held), buffer_slice(read));
+
+	if (differs) {
+		struct buffer old = *held;
+
+		*held = *read;
+		*read = old;
+	}
+	buffer_destroy(read);
+	return differs;
+}
+
+static bool load_token(struct kube_credentials *credentials, uint64_t now_ns, bool *ret_changed, struct error *err)
+{
+	struct buffer token;
+
+	buffer_init(&token, KUBE_TOKEN_BYTES);
+	if (!read_token(credentials->token_path, &token, err)) {
+		buffer_destroy(&token);
+		return false;
+	}
+	*ret_changed = exchange(&credentials->token, &token);
+	credentials->token_read = true;
+	credentials->token_read_ns = now_ns;
+	credentials->token_failing = false;
+	return true;
+}
+
+static void report_token(struct kube_credentials *credentials, const struct error *err)
+{
+	if (!credentials->token_failing)
+		log_warn(&credentials->logger, "Unable to read the service account token",
+		         log_text("path", credentials->token_path), log_error_field(err));
+	credentials->token_failing = true;
+}
+
+static bool set_paths(struct kube_credentials *credentials, const char *folder, struct error *err)
+{
+	int token_length = snprintf(credentials->token_path, sizeof credentials->token_path, "%s/token", folder);
+	int ca_length = snprintf(credentials->ca_path, sizeof credentials->ca_path, "%s/ca.crt", folder);
+
+	if (token_length < 0 || ca_length < 0 || token_length >= KUBE_PATH_BYTES || ca_length >= KUBE_PATH_BYTES)
+		return error_set(err, ERROR_LIMIT, "the path of the service account folder is over %d bytes",
+		                 KUBE_PATH_BYTES);
+	return true;
+}
+
+bool kube_credentials_init(struct kube_credentials *credentials, const char *folder, const struct logger *logger,
+                           uint64_t now_ns, struct error *err)
+{
+	bool changed;
+
+	*credentials = (struct kube_credentials){ .logger = *logger };
+	buffer_init(&credentials->token, KUBE_TOKEN_BYTES);
+	buffer_init(&credentials->ca, KUBE_CA_BYTES);
+	if (!set_paths(credentials, folder, err))
+		return false;
+	if (!load_token(credentials, now_ns, &changed, err)) {
+		if (err->code != ERROR_SYNTAX) {
+			kube_credentials_destroy(credentials);
+			return false;
+		}
+		report_token(credentials, err);
+	}
+	(void)kube_credentials_reload_ca(credentials);
+	return true;
+}
+
+void kube_credentials_destroy(struct kube_credentials *credentials)
+{
+	buffer_destroy(&credentials->token);
+	buffer_destroy(&credentials->ca);
+}
+
+bool kube_credentials_token_is_due(const struct kube_credentials *credentials, uint64_t now_ns)
+{
+	if (!credentials->token_read)
+		return true;
+	return now_ns - credentials->token_read_ns >= (uint64_t)KUBE_TOKEN_MAX_AGE_S * NS_PER_S;
+}
+
+bool kube_credentials_reload_token(struct kube_credentials *credentials, uint64_t now_ns)
+{
+	struct error err;
+	bool changed = false;
+
+	if (!load_token(credentials, now_ns, &changed, &err)) {
+		report_token(credentials, &err);
+		return false;
+	}
+	return changed;
+}
+
+static bool has_content(const struct buffer *content, const char *path, struct error *err)
+{
+	if (content->length == 0)
+		return error_set(err, ERROR_SYNTAX, "%s is empty", path);
+	return true;
+}
+
+bool kube_credentials_reload_ca(struct kube_credentials *credentials)
+{
+	struct buffer ca;
+	struct error err;
+
+	buffer_init(&ca, KUBE_CA_BYTES);
+	if (!read_file(credentials->ca_path, &ca, &err) || !has_content(&ca, credentials->ca_path, &err)) {
+		if (!credentials->ca_failing)
+			log_error(
+				&credentials->logger, "Unable to read the API server's CA certificates",
+				log_text("path", credentials->ca_path),
+				log_text("fallback", credentials->ca.length > 0 ? "those read before" : "the system's"),
+				log_error_field(&err));
+		credentials->ca_failing = true;
+		buffer_destroy(&ca);
+		return false;
+	}
+	credentials->ca_failing = false;
+	return exchange(&credentials->ca, &ca);
+}
+
+struct slice kube_credentials_token(const struct kube_credentials *credentials)
+{
+	return buffer_slice(&credentials->token);
+}
+
+struct slice kube_credentials_ca(const struct kube_credentials *credentials)
+{
+	return buffer_slice(&credentials->ca);
+}

@@ -1,0 +1,6 @@
+#include "protogen/protogen.h"
+
+int main(int argc, char **argv)
+{
+	return protogen_run(argc, argv);
+}
