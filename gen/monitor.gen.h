@@ -3,8 +3,7 @@
  * Agent and vm-monitor, over a websocket (spec protocols 5, agent-runtime 11.4, surroundings 2.3).
  *
  * The agent nests the fields of a message in `content`; the monitor sends them flat, beside `type` and `id`. What is
- * named
- * FromMonitor… is read by the agent, loosely; the sandbox's monitor reads the agent's messages strictly.
+ * named FromMonitor… is read by the agent, loosely; the sandbox's monitor reads the agent's messages strictly.
  */
 #ifndef BALLAST_GEN_MONITOR_H
 #define BALLAST_GEN_MONITOR_H
@@ -80,8 +79,8 @@ struct monitor_agent_envelope {
 };
 
 /*
- * Looks at the form only, so that each fault can be answered as agent-runtime 11.4.3 says: empty is a missing key, and
- * json_kind_of tells what is there. null reads as a value, which is neither string nor number.
+ * Looks at the form only, so that each fault can be answered as agent-runtime 11.4.3 says: empty is a missing key,
+ * and json_kind_of tells what is there. null reads as a value, which is neither string nor number.
  */
 struct monitor_from_monitor_keys {
 	struct slice type; /* raw JSON; empty when absent */

@@ -59,11 +59,36 @@ static bool make_room(struct buffer *buffer, size_t length)
 	return true;
 }
 
+/*
+ * Most appends are a few bytes, and musl's memcpy takes longer to start than they take to copy. Copies of a constant length
+ * are single instructions; those that overlap write the same bytes twice.
+ */
+static void copy_bytes(char *to, const char *from, size_t length)
+{
+	enum { WORD = 8, HALF = 4, SHORT = 64 };
+	size_t i = 0;
+
+	if (length > SHORT) {
+		memcpy(to, from, length);
+	} else if (length >= WORD) {
+		for (; i + WORD < length; i += WORD)
+			memcpy(to + i, from + i, WORD);
+		memcpy(to + length - WORD, from + length - WORD, WORD);
+	} else if (length >= HALF) {
+		memcpy(to, from, HALF);
+		memcpy(to + length - HALF, from + length - HALF, HALF);
+	} else {
+		to[0] = from[0];
+		to[length / 2] = from[length / 2];
+		to[length - 1] = from[length - 1];
+	}
+}
+
 void buffer_append(struct buffer *buffer, const void *data, size_t length)
 {
 	if (length == 0 || !make_room(buffer, length))
 		return;
-	memcpy(buffer->data + buffer->length, data, length);
+	copy_bytes(buffer->data + buffer->length, data, length);
 	buffer->length += length;
 }
 

@@ -1,7 +1,8 @@
 /*
- * Each block of 64 bytes becomes a few 64-bit masks, one bit per byte: quotes, backslashes, opening and closing brackets. From the
- * backslashes follows which characters are escaped, from the other quotes which bytes lie within strings, and what brackets are
- * left are counted. (The technique is that of Langdale and Lemire, "Parsing Gigabytes of JSON per Second", 2019.)
+ * Each block of 64 bytes becomes a few 64-bit masks, one bit per byte: quotes, backslashes, opening and closing
+ * brackets. From the backslashes follows which characters are escaped, from the other quotes which bytes lie within
+ * strings, and what brackets are left are counted. (The technique is that of Langdale and Lemire, "Parsing Gigabytes of
+ * JSON per Second", 2019.)
  */
 #include "codec/json_blocks.h"
 
@@ -64,7 +65,10 @@ static struct block read_block(const char *at)
 
 #endif
 
-/* The characters behind a backslash that isn't escaped itself. *escaped goes from the end of one block to the start of the next. */
+/*
+ * The characters behind a backslash that isn't escaped itself. *escaped goes from the end of one block to the start of
+ * the next.
+ */
 static uint64_t find_escaped(uint64_t backslashes, bool *escaped)
 {
 	uint64_t found = *escaped ? 1 : 0;

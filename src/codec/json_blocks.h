@@ -9,9 +9,9 @@
 enum { JSON_BLOCK_BYTES = 64 };
 
 /*
- * Skips whole blocks of 64 bytes in which the value can't end. depth is the number of brackets open at `at`, in_string whether
- * it is within a string, escaped whether a backslash stood just before; all are kept up to date. Returns where it stopped: at
- * a block in which the value may end, or with less than a block left.
+ * Skips whole blocks of 64 bytes in which the value can't end. depth is the number of brackets open at `at`, in_string
+ * whether it is within a string, escaped whether a backslash stood just before; all are kept up to date. Returns where
+ * it stopped: at a block in which the value may end, or with less than a block left.
  */
 const char *json_skip_blocks(const char *at, const char *end, int *depth, bool *in_string, bool *escaped);
 

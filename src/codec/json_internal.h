@@ -1,6 +1,6 @@
 /*
- * Shared by the parts of the reader: json_scan.c (is it JSON?), json_tokens.c (jsmn), json_reader.c (walking objects and arrays),
- * json_values.c (single values) and json_problem.c. Nobody else includes this.
+ * Shared by the parts of the reader: json_scan.c (is it JSON?), json_tokens.c (jsmn), json_reader.c (walking objects
+ * and arrays), json_strings.c and json_values.c (single values), json_maps.c, json_problem.c. Nobody else includes this.
  */
 #ifndef BALLAST_CODEC_JSON_INTERNAL_H
 #define BALLAST_CODEC_JSON_INTERNAL_H
@@ -46,15 +46,15 @@ struct json_scan {
 };
 
 /*
- * Checks that text begins with one JSON value (RFC 8259), apart from invalid UTF-8 and lone surrogates, which are only noted.
- * Depth is bounded, so what passes can be given to jsmn.
+ * Checks that text begins with one JSON value (RFC 8259), apart from invalid UTF-8 and lone surrogates, which are only
+ * noted. Depth is bounded, so what passes can be given to jsmn.
  */
 void json_scan(struct slice text, struct json_scan *ret_scan);
 
 /* Length of the UTF-8 sequence at at, or 0 if it is invalid or cut off. */
 size_t json_utf8_length(const char *at, const char *end);
 
-/* Whether a character of a string stands for itself alone: not a quote, backslash, control character, or beyond ASCII. */
+/* Whether a character of a string stands for itself: not a quote, backslash, control character, or beyond ASCII. */
 static inline bool json_is_plain(char c)
 {
 	return (signed char)c >= ' ' && c != '"' && c != '\\';
@@ -93,8 +93,8 @@ static inline const char *json_skip_plain(const char *at, const char *end)
 bool json_tokenize(struct slice text, const struct json_scan *scan, struct json_token *tokens);
 
 /*
- * A problem at a token (or, with token < 0, at an offset): fills reader->problem if it is the first, and *err. Returns whether
- * decoding goes on, which is so while collecting; then the value at hand has been skipped.
+ * A problem at a token (or, with token < 0, at an offset): fills reader->problem if it is the first, and *err. Returns
+ * whether decoding goes on, which is so while collecting; then the value at hand has been skipped.
  */
 bool json_fail(struct json_reader *reader, int token, struct json_problem *problem, struct error *err);
 bool json_fail_type(struct json_reader *reader, const char *expected, bool number_wanted, struct error *err);
@@ -132,7 +132,7 @@ static inline size_t json_token_offset(const jsmntok_t *token)
 /* Goes over the value at hand with all that is in it. */
 void json_skip(struct json_reader *reader);
 
-/* The meaning of a string token. Fails only with JSON_PROBLEM_VALUE (bad text where it isn't replaced) or for memory. */
+/* What a string token means. Fails only with JSON_PROBLEM_VALUE (bad text where it isn't replaced) or for memory. */
 bool json_decode_string(struct json_reader *reader, const jsmntok_t *token, struct slice *ret_text, struct error *err);
 /* Whether a string token needs more than a slice. */
 bool json_needs_decoding(const struct json_reader *reader, const jsmntok_t *token);

@@ -1,6 +1,6 @@
 /*
- * Reading map<string, string>. Duplicates are found by an index over the keys' hashes, so that a large map of a hostile peer
- * costs no more than a small one per key.
+ * Reading map<string, string>. Duplicates are found by an index over the keys' hashes, so that a large map of a hostile
+ * peer costs no more than a small one per key.
  */
 #include <string.h>
 

@@ -26,8 +26,8 @@ struct json_problem {
 	unsigned line;  /* from 1 */
 	size_t offset;  /* of the byte, from 0 */
 	char path[256]; /* "scaling.computeUnit.mem", "items[3].metadata"; "" for the document itself */
-	char found
-		[64]; /* UNKNOWN_KEY: the key; TYPE: "string", "object", "array", "bool", "null", "number", or "number 70000" where one was expected */
+	/* UNKNOWN_KEY: the key. TYPE: "string", "object", …, "number", or "number 70000" where one was expected. */
+	char found[64];
 	char expected[32]; /* TYPE: "uint16", "string", "bool", … */
 	char text[256];    /* a sentence without the place */
 };
@@ -43,9 +43,10 @@ struct json_problems {
 void json_problem_describe(const struct json_problem *problem, char *text, size_t size);
 
 /*
- * The text that the reference's decoder gives: `json: unknown field "extra"`, `json: cannot unmarshal number 70000 into Go
- * struct field monitor.serverPort of type uint16`, a quantity's own text (spec agent-runtime 2.1.2, protocols 2.4). A text that
- * ends too early is `EOF` or `unexpected EOF` when it was read as a stream (files), else `unexpected end of JSON input`.
+ * The text that the reference's decoder gives: `json: unknown field "extra"`, `json: cannot unmarshal number 70000 into
+ * Go struct field monitor.serverPort of type uint16`, a quantity's own text (spec agent-runtime 2.1.2, protocols 2.4).
+ * A text that ends too early is `EOF` or `unexpected EOF` when it was read as a stream (files), else `unexpected end of
+ * JSON input`.
  */
 void json_problem_reference_text(const struct json_problem *problem, bool stream, char *text, size_t size);
 

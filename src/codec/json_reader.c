@@ -1,7 +1,7 @@
 /*
- * A text is read in three passes: json_scan checks it and counts tokens, jsmn makes the tokens, and decoders walk them in
- * order. A token knows where its value ends in the text, which is how an object knows that it is over and how a value that
- * nobody wants is skipped.
+ * A text is read in three passes: json_scan checks it and counts tokens, jsmn makes the tokens, and decoders walk them
+ * in order. A token knows where its value ends in the text, which is how an object knows that it is over and how a
+ * value that nobody wants is skipped.
  */
 #include "codec/json_reader.h"
 
@@ -129,10 +129,10 @@ static bool check_text(struct json_reader *reader, const struct json_message *me
 		.text = "invalid UTF-8 or half a surrogate pair",
 	};
 
-	if (message->replace_bad_utf8 || reader->bad_text_offset < (size_t)token->start ||
+	if (message->replace_bad_utf8 || reader->bad_text_told || reader->bad_text_offset < (size_t)token->start ||
 	    reader->bad_text_offset >= (size_t)token->end)
 		return true;
-	reader->bad_text_offset = SIZE_MAX; /* said once */
+	reader->bad_text_told = true;
 	return json_fail(reader, -1, &problem, err);
 }
 
@@ -155,7 +155,7 @@ struct json_object json_object_begin(struct json_reader *reader, const struct js
 	return object;
 }
 
-/* Index of the field that a key names, or -1. Keys tend to come in schema order, so the search begins behind the last one. */
+/* Index of the field that a key names, or -1. Keys tend to come in order, so the search begins behind the last one. */
 static int find_field(const struct json_object *object, struct slice key)
 {
 	const struct json_message *message = object->message;

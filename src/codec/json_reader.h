@@ -1,6 +1,6 @@
 /*
- * Reads JSON into structs, strictly by RFC 8259, and says exactly where and what is wrong. Generated decoders are its main
- * users; by hand one only opens a text, calls a decoder and finishes:
+ * Reads JSON into structs, strictly by RFC 8259, and says exactly where and what is wrong. Generated decoders are its
+ * main users; by hand one only opens a text, calls a decoder and finishes:
  *
  *	struct json_reader reader;
  *
@@ -8,12 +8,13 @@
  *	    !json_reader_finish(&reader, err))
  *		return false;
  *
- * The whole value is checked when it is opened (grammar, escapes, depth), so that what a schema ignores is valid too. Nothing
- * is copied: strings are slices of the text, or of the arena where they had escapes. The arena also holds the tokens, 20 bytes
- * each: the limit of an arena should be a dozen times that of the text.
+ * The whole value is checked when it is opened (grammar, escapes, depth), so that what a schema ignores is valid too.
+ * Nothing is copied: strings are slices of the text, or of the arena where they had escapes. The arena also holds the
+ * tokens, 20 bytes each: the limit of an arena should be a dozen times that of the text.
  *
- * Every failing function fills *err with `line 4: field "scaling.computeUnit.mem": …`, and reader->problem with its parts.
- * ERROR_SYNTAX: the text isn't what its schema allows. ERROR_LIMIT: a limit. ERROR_NO_MEMORY: memory, or the arena's limit.
+ * Every failing function fills *err with `line 4: field "scaling.computeUnit.mem": …`, and reader->problem with its
+ * parts. ERROR_SYNTAX: the text isn't what its schema allows. ERROR_LIMIT: a limit. ERROR_NO_MEMORY: memory, or the
+ * arena's limit.
  */
 #ifndef BALLAST_CODEC_JSON_READER_H
 #define BALLAST_CODEC_JSON_READER_H
@@ -92,6 +93,7 @@ struct json_reader {
 	int position;                       /* index of the token to be read next */
 	size_t value_end;                   /* where the value ends in the text */
 	size_t bad_text_offset;             /* first invalid UTF-8 or lone surrogate; SIZE_MAX without one */
+	bool bad_text_told;                 /* while collecting: it was reported */
 	bool any_escape;                    /* is there a backslash at all? */
 	const struct json_message *message; /* being read, */
 	const struct json_field *field;     /* and its field at hand */
@@ -100,21 +102,22 @@ struct json_reader {
 };
 
 /*
- * Prepares to read the first JSON value in text. text must outlive the reader, and text and arena what was decoded. Even when
- * this fails, reader->problem can be read.
+ * Prepares to read the first JSON value in text. text must outlive the reader, and text and arena what was decoded.
+ * Even when this fails, reader->problem can be read.
  */
 bool json_reader_open(struct json_reader *reader, struct slice text, struct arena *arena, struct error *err);
 
 /*
- * As json_reader_open, in collect-all mode: decoders note each problem in *problems, leave the value zero and carry on, so a
- * decoder's true doesn't mean that all was well; json_reader_finish tells. A syntax error is the only problem of its text.
+ * As json_reader_open, in collect-all mode: decoders note each problem in *problems, leave the value zero and carry on,
+ * so a decoder's true doesn't mean that all was well; json_reader_finish tells. A syntax error is the only problem of
+ * its text.
  */
 bool json_reader_open_collecting(struct json_reader *reader, struct slice text, struct arena *arena,
                                  struct json_problems *problems, struct error *err);
 
 /*
- * Checks that only blanks follow the value. While collecting, also that there was no problem; *err then holds the first one.
- * Who allows text behind the value doesn't call this; json_reader_rest gives what follows.
+ * Checks that only blanks follow the value. While collecting, also that there was no problem; *err then holds the first
+ * one. Who allows text behind the value doesn't call this; json_reader_rest gives what follows.
  */
 bool json_reader_finish(struct json_reader *reader, struct error *err);
 struct slice json_reader_rest(const struct json_reader *reader);
@@ -171,8 +174,8 @@ bool json_array_next(struct json_reader *reader, struct json_array *array);
 enum json_presence json_reader_presence(struct json_reader *reader);
 
 /*
- * Each reads one value. Integers are exact: a fraction, an exponent, a sign on an unsigned one or a value out of range is a
- * wrong type, as it is to the reference.
+ * Each reads one value. Integers are exact: a fraction, an exponent, a sign on an unsigned one or a value out of range
+ * is a wrong type, as it is to the reference.
  */
 bool json_reader_bool(struct json_reader *reader, bool *ret_value, struct error *err);
 bool json_reader_int16(struct json_reader *reader, int16_t *ret_value, struct error *err);
@@ -181,7 +184,10 @@ bool json_reader_int64(struct json_reader *reader, int64_t *ret_value, struct er
 bool json_reader_uint16(struct json_reader *reader, uint16_t *ret_value, struct error *err);
 bool json_reader_uint32(struct json_reader *reader, uint32_t *ret_value, struct error *err);
 bool json_reader_uint64(struct json_reader *reader, uint64_t *ret_value, struct error *err);
-/* Any number, through a double, its fraction cut off; what doesn't fit reads as agent-core section 0 says (ids of vm-monitor). */
+/*
+ * Any number, through a double, its fraction cut off; what doesn't fit reads as agent-core section 0 says (ids of
+ * vm-monitor).
+ */
 bool json_reader_whole_number(struct json_reader *reader, uint64_t *ret_value, struct error *err);
 bool json_reader_double(struct json_reader *reader, double *ret_value, struct error *err);
 bool json_reader_float(struct json_reader *reader, float *ret_value, struct error *err);

@@ -1,7 +1,7 @@
 /*
- * One pass that knows the whole grammar of RFC 8259. What is open (objects and arrays) fits one bit per level of depth, and the
- * pointer goes from function to function by value, so that it stays in a register: this pass and jsmn's are most of the time
- * that decoding takes.
+ * One pass that knows the whole grammar of RFC 8259. What is open (objects and arrays) fits one bit per level of depth,
+ * and the pointer goes from function to function by value, so that it stays in a register: this pass and jsmn's are
+ * most of the time that decoding takes.
  */
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * A state machine over bytes that can stop anywhere. Three kinds of places:
  *
  *	between values   VALUES: blanks. LIST: within the array, where only commas and its end may stand
- *	within a value   brackets are counted; it ends with the bracket, the closing quote, or before what can't belong to it
+ *	within a value   brackets are counted; it ends with a bracket, a quote, or before what can't belong to it
  *	envelope         LIST only: outside the array. Copied. Top-level keys are compared with list_key
  *
  * Within a value most of the way is gone by json_skip_blocks, sixty-four bytes at a time.
@@ -129,7 +129,8 @@ static const char *scan_characters(struct json_splitter *splitter, const char *a
 		case ']':
 			complete = --splitter->depth == 0;
 			break;
-		case '\\': /* no JSON, but json_skip_blocks sees it the same way, so that the cuts don't depend on the feeds */
+		case '\\':
+			/* No JSON, but json_skip_blocks takes it so too: the cuts mustn't depend on the feeds. */
 			splitter->escaped = at == end;
 			at += at < end;
 			break;

@@ -1,13 +1,13 @@
 /*
  * Cuts a stream of JSON into values as the bytes arrive, without building anything for the rest.
  *
- * Two modes. VALUES: the stream is a sequence of values, blank or newline separated (a watch). LIST: the stream is one object
- * with an array under a given top-level key (a Kubernetes list, an ExtenderArgs); each element of the array is given to the
- * callback, and the rest of the object is kept as an envelope with an empty array in its place, to be decoded at the end.
- * Where the key has no array, or null, the envelope has what stood there.
+ * Two modes. VALUES: the stream is a sequence of values, blank or newline separated (a watch). LIST: the stream is one
+ * object with an array under a given top-level key (a Kubernetes list, an ExtenderArgs); each element of the array is
+ * given to the callback, and the rest of the object is kept as an envelope with an empty array in its place, to be
+ * decoded at the end. Where the key has no array, or null, the envelope has what stood there.
  *
- * It looks only at strings, brackets and top-level keys: each value still goes through its decoder, which checks everything.
- * A value that lies within one feed isn't copied. After a failure only json_splitter_destroy may follow.
+ * It looks only at strings, brackets and top-level keys: each value still goes through its decoder, which checks
+ * everything. A value that lies within one feed isn't copied. After a failure only json_splitter_destroy may follow.
  */
 #ifndef BALLAST_CODEC_JSON_SPLITTER_H
 #define BALLAST_CODEC_JSON_SPLITTER_H
@@ -21,7 +21,7 @@
 
 enum json_splitter_mode { JSON_SPLITTER_VALUES, JSON_SPLITTER_LIST };
 
-/* Gets one complete value; the slice is valid during the call. Returning false stops the feed with *err as it was set. */
+/* Gets one complete value; the slice is valid during the call. Returning false stops the feed; *err stays as set. */
 typedef bool json_splitter_callback(void *context, struct slice value, struct error *err);
 
 struct json_splitter {
@@ -50,11 +50,14 @@ struct json_splitter {
 void json_splitter_init(struct json_splitter *splitter, enum json_splitter_mode mode, struct slice list_key,
                         size_t max_value_bytes, size_t max_envelope_bytes, json_splitter_callback *callback,
                         void *context);
-/* ERROR_LIMIT: a value or the envelope is too long. ERROR_SYNTAX: something stands where no value can. Or the callback's own. */
+/*
+ * ERROR_LIMIT: a value or the envelope is too long. ERROR_SYNTAX: something stands where no value can. Or the
+ * callback's own.
+ */
 bool json_splitter_feed(struct json_splitter *splitter, struct slice bytes, struct error *err);
 /*
- * At the end of the stream: ERROR_SYNTAX if a value is incomplete. LIST: *ret_envelope is the document without its elements,
- * valid until the splitter is destroyed. VALUES: it is empty.
+ * At the end of the stream: ERROR_SYNTAX if a value is incomplete. LIST: *ret_envelope is the document without its
+ * elements, valid until the splitter is destroyed. VALUES: it is empty.
  */
 bool json_splitter_finish(struct json_splitter *splitter, struct slice *ret_envelope, struct error *err);
 void json_splitter_destroy(struct json_splitter *splitter);

@@ -1,9 +1,9 @@
 /*
  * The one place where jsmn's code is compiled.
  *
- * jsmn looks at each character of a string, which is most of the time that it takes. json_scan has already been there, so jsmn
- * runs up to a long string, the string's token is made here just as jsmn would make it, and jsmn goes on behind: its parser is
- * made to be resumed.
+ * jsmn looks at each character of a string, which is most of the time that it takes. json_scan has already been there,
+ * so jsmn runs up to a long string, the string's token is made here just as jsmn would make it, and jsmn goes on
+ * behind: its parser is made to be resumed.
  */
 #define JSON_WITH_JSMN_BODY
 #define JSMN_STATIC

@@ -21,14 +21,14 @@ static void separate(struct json_writer *writer)
 	writer->need_comma = true;
 }
 
-static void open(struct json_writer *writer, char bracket)
+static void begin(struct json_writer *writer, char bracket)
 {
 	separate(writer);
 	buffer_append_char(writer->buffer, bracket);
 	writer->need_comma = false;
 }
 
-static void close(struct json_writer *writer, char bracket)
+static void end(struct json_writer *writer, char bracket)
 {
 	buffer_append_char(writer->buffer, bracket);
 	writer->need_comma = true;
@@ -36,22 +36,22 @@ static void close(struct json_writer *writer, char bracket)
 
 void json_writer_object_begin(struct json_writer *writer)
 {
-	open(writer, '{');
+	begin(writer, '{');
 }
 
 void json_writer_object_end(struct json_writer *writer)
 {
-	close(writer, '}');
+	end(writer, '}');
 }
 
 void json_writer_array_begin(struct json_writer *writer)
 {
-	open(writer, '[');
+	begin(writer, '[');
 }
 
 void json_writer_array_end(struct json_writer *writer)
 {
-	close(writer, ']');
+	end(writer, ']');
 }
 
 void json_writer_key(struct json_writer *writer, struct slice key)

@@ -1,8 +1,8 @@
 /*
  * Writes compact JSON into a buffer. Commas are the writer's business; the caller opens, names, writes and closes.
  *
- * Like the buffer, the writer remembers that something went wrong (no room, a NaN) and is asked once at the end. Generated
- * encoders are its main users; elsewhere it is used only where a schema can't help (a log field).
+ * Like the buffer, the writer remembers that something went wrong (no room, a NaN) and is asked once at the end.
+ * Generated encoders are its main users; elsewhere it is used only where a schema can't help (a log field).
  */
 #ifndef BALLAST_CODEC_JSON_WRITER_H
 #define BALLAST_CODEC_JSON_WRITER_H

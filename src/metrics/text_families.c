@@ -65,20 +65,22 @@ static uint32_t hash_name(uint64_t seed, struct slice name)
 	static const uint64_t MULTIPLIER =
 		UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio: odd, bits well spread */
 	uint64_t hash = seed ^ name.length;
+	uint64_t part = 0;
 	size_t i = 0;
 
-	for (; i + sizeof(uint64_t) <= name.length; i += sizeof(uint64_t)) {
-		uint64_t part;
-
+	for (; i + sizeof part < name.length; i += sizeof part) {
 		memcpy(&part, name.data + i, sizeof part);
 		hash = (hash ^ part) * MULTIPLIER;
 		hash ^= hash >> 32;
 	}
-
-	uint64_t rest = 0;
-
-	memcpy(&rest, name.data + i, name.length - i);
-	hash = (hash ^ rest) * MULTIPLIER;
+	/* The rest: the last eight bytes, which may overlap those before, or all of a short name. */
+	if (name.length >= sizeof part) {
+		memcpy(&part, name.data + name.length - sizeof part, sizeof part);
+	} else {
+		for (size_t k = 0; k < name.length; k++)
+			part = part << 8 | (unsigned char)name.data[k];
+	}
+	hash = (hash ^ part) * MULTIPLIER;
 	return (uint32_t)(hash >> 32);
 }
 

@@ -14,7 +14,7 @@ void emit_source(const struct schema_file *file, struct buffer *out);
 
 /* --- shared by the emitters --- */
 
-enum { EMIT_COLUMNS = 120, EMIT_TAB = 8 };
+enum { EMIT_COLUMNS = 120, EMIT_TAB = 8, EMIT_TEXT_SIZE = 512 };
 
 /* "struct plugin_resources", "uint32_t": the type of one value. */
 void emit_type(const struct schema_field *field, char *text, size_t size);
@@ -22,8 +22,8 @@ void emit_type(const struct schema_field *field, char *text, size_t size);
 const char *emit_reader_name(const struct schema_message *message, const struct schema_field *field);
 const char *emit_writer_name(const struct schema_field *field);
 /*
- * A call, or the head of a function, up to its closing bracket: tabs, start, then the parameters in brackets, broken where the
- * line gets too long. columns_behind: what will stand behind it.
+ * A call, or the head of a function, up to its closing bracket: tabs, start, then the parameters in brackets, broken
+ * where the line gets too long. columns_behind: what will stand behind it.
  */
 void emit_call(struct buffer *out, size_t tabs, const char *start, const char *const *parameters, size_t count,
                size_t columns_behind);
@@ -31,8 +31,16 @@ void emit_call(struct buffer *out, size_t tabs, const char *start, const char *c
 void emit_comment(struct buffer *out, const char *indent, const char *text);
 /* Characters, not bytes. */
 size_t emit_columns(struct slice text);
+/* "resources->cpu_milli" or "resources.cpu_milli", into EMIT_TEXT_SIZE bytes. */
+void emit_access(const struct schema_message *message, const struct schema_field *field, const char *arrow, char *text);
 void emit_upper(const char *text, char *upper, size_t size);
 bool emit_is_map(const struct schema_field *field);
 bool emit_is_list(const struct schema_field *field);
+
+/* The functions of one message, complete. */
+void emit_decoder(struct buffer *out, const struct schema_message *message);
+void emit_from_json(struct buffer *out, const struct schema_message *message);
+void emit_encoder(struct buffer *out, const struct schema_message *message);
+void emit_to_json(struct buffer *out, const struct schema_message *message);
 
 #endif

@@ -186,3 +186,8 @@ void emit_upper(const char *text, char *upper, size_t size)
 		upper[i] = text[i] >= 'a' && text[i] <= 'z' ? (char)(text[i] - 'a' + 'A') : text[i];
 	upper[i] = '\0';
 }
+
+void emit_access(const struct schema_message *message, const struct schema_field *field, const char *arrow, char *text)
+{
+	snprintf(text, EMIT_TEXT_SIZE, "%s%s%s", message->variable, arrow, field->name);
+}

@@ -1,6 +1,6 @@
 /*
- * The header: enums, structs in an order that C accepts, then the functions. A struct's lines are gathered first, because
- * comments behind consecutive members are aligned.
+ * The header: enums, structs in an order that C accepts, then the functions. A struct's lines are gathered first,
+ * because comments behind consecutive members are aligned.
  */
 #include <stdio.h>
 #include <string.h>

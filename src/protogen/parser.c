@@ -1,6 +1,6 @@
 #include "protogen/parser.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Proto3 field numbers (language guide, "Assigning Field Numbers"). */
@@ -42,10 +42,7 @@ bool parser_expect(struct parser *parser, const char *symbol, struct error *err)
 
 	if (parser_at(parser, symbol))
 		return parser_advance(parser, err);
-	wanted[0] = '"';
-	wanted[1] = '\0';
-	strncat(wanted, symbol, sizeof wanted - 3);
-	strcat(wanted, "\"");
+	snprintf(wanted, sizeof wanted, "\"%s\"", symbol);
 	return unexpected(parser, wanted, err);
 }
 
@@ -388,7 +385,7 @@ static bool read_declaration(struct parser *parser, struct error *err)
 static bool read_syntax(struct parser *parser, struct error *err)
 {
 	struct schema_place place = parser->token.place;
-	const char *version;
+	const char *version = "";
 
 	parser->file->comment = schema_text(parser->schema, parser->token.leading, err);
 	if (parser->file->comment == NULL)

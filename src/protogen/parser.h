@@ -1,7 +1,7 @@
 /*
- * Reads one schema file: the part of proto3 that we use (spec: protobuf's language guide, proto3). Files are syntax, package,
- * imports, messages (nested too) and enums; fields are scalars, messages, enums, repeated ones and map<string, string>, with
- * json_name and the options of proto/options.proto. Everything else is an error that says so.
+ * Reads one schema file: the part of proto3 that we use (spec: protobuf's language guide, proto3). Files are syntax,
+ * package, imports, messages (nested too) and enums; fields are scalars, messages, enums, repeated ones and map<string,
+ * string>, with json_name and the options of proto/options.proto. Everything else is an error that says so.
  */
 #ifndef BALLAST_PROTOGEN_PARSER_H
 #define BALLAST_PROTOGEN_PARSER_H

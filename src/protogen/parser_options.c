@@ -1,6 +1,6 @@
 /*
- * Options are read into the schema by name: one table per kind of declaration says which option goes where and what values it
- * may have. The names are those of proto/options.proto.
+ * Options are read into the schema by name: one table per kind of declaration says which option goes where and what
+ * values it may have. The names are those of proto/options.proto.
  */
 #include "protogen/parser.h"
 

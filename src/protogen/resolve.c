@@ -37,7 +37,10 @@ static bool find_type_with_imports(const struct schema_file *file, const char *f
 	return false;
 }
 
-/* Looks a name up in the scope of its message, then in each scope around it (language guide, "Packages and Name Resolution"). */
+/*
+ * Looks a name up in the scope of its message, then in each scope around it (language guide, "Packages and Name
+ * Resolution").
+ */
 static bool resolve_type(struct schema_message *message, struct schema_field *field, struct error *err)
 {
 	char scope[512];
@@ -174,6 +177,8 @@ static bool resolve_field(struct schema *schema, struct schema_message *message,
 		return schema_error(field->place, err,
 		                    "\"%s\" is a keyword of C: name the field otherwise and give its json_name",
 		                    field->name);
+	if (message->rules.whole_numbers_from_double && field->type != SCHEMA_UINT64 && field->type != SCHEMA_STRING)
+		return schema_error(field->place, err, "whole_numbers_from_double is for uint64 only");
 	field->presence = presence_of(field);
 	if (field->null == SCHEMA_NULL_UNSET)
 		field->null = message->rules.null == SCHEMA_NULL_UNSET ? SCHEMA_NULL_IS_ERROR : message->rules.null;

@@ -185,8 +185,8 @@ const char *schema_camel(struct schema *schema, const char *snake, struct error 
 bool schema_is_c_keyword(const char *name);
 
 /*
- * Finds the messages and enums that fields name, derives presence, and checks everything that needs the whole file: unique
- * names and numbers, options that fit their types. The file's imports must have been resolved before.
+ * Finds the messages and enums that fields name, derives presence, and checks everything that needs the whole file:
+ * unique names and numbers, options that fit their types. The file's imports must have been resolved before.
  */
 bool schema_resolve(struct schema *schema, struct schema_file *file, struct error *err);
 

@@ -1,4 +1,6 @@
-/* Objects, arrays and maps: what a schema says about keys, null, duplicates, limits, and where problems are said to be. */
+/*
+ * Objects, arrays and maps: what a schema says about keys, null, duplicates, limits, and where problems are said to be.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -444,6 +446,22 @@ static void collecting_has_an_end(void **state)
 	assert_false(json_reader_finish(&reader, &err));
 }
 
+static void bad_text_is_collected_once_and_read_on(void **state)
+{
+	struct thing thing = { 0 };
+
+	(void)state;
+	/* Many bad bytes and an escape in one key: what it means is longer than what stands there. */
+	assert_true(json_reader_open_collecting(
+		&reader, SLICE("{\"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\\n\":1,\n\"count\":2,\"\xfe\":3}"),
+		&arena, &problems, &err));
+	assert_true(decode_thing(&thing));
+	assert_false(json_reader_finish(&reader, &err));
+	assert_int_equal(problems.count, 1);
+	assert_int_equal(problems.items[0].offset, 2);
+	assert_int_equal(thing.count, 2);
+}
+
 static void a_syntax_error_is_collected_too(void **state)
 {
 	(void)state;
@@ -579,6 +597,7 @@ int main(void)
 		TEST(collecting_finds_every_problem),
 		TEST(collecting_a_sound_document_finds_nothing),
 		TEST(collecting_has_an_end),
+		TEST(bad_text_is_collected_once_and_read_on),
 		TEST(a_syntax_error_is_collected_too),
 		TEST(the_reference_has_its_own_words),
 		TEST(the_place_of_a_problem_is_a_line_and_an_offset),

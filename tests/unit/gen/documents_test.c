@@ -1,4 +1,7 @@
-/* Our own documents: the agent's configuration file (spec agent-runtime 2, vectors T9 … T14) and its state dump (13, 13.3). */
+/*
+ * Our own documents: the agent's configuration file (spec agent-runtime 2, vectors T9 … T14) and its state dump
+ * (13, 13.3).
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -339,6 +339,31 @@ static void the_revision_source_starts_at_the_revision_of_the_vm(void **state)
 	assert_true(core.neonvm.target_revision.updated_at_ns == RFC3339_ZERO);
 }
 
+/* Answers that nobody should give: a "downscale" to more than there is, denied, then an approval of even more. */
+static void a_downscale_to_where_it_was_just_denied_breaks_the_core(void **state)
+{
+	(void)state;
+	struct core core = core_using_cu(4, true);
+	struct core_actions actions;
+	struct error err;
+
+	core.vm.cpu.max_milli = 1500;
+	core.vm.mem.max_slots = 24;
+	core_monitor_active(&core, true);
+	boot(&core, 4);
+	set_load(&core, 0);
+	core_monitor_starting_downscale_request(&core, SECOND, compute_units(5));
+	assert_true(core_monitor_downscale_request_denied(&core, SECOND, NO_REVISION, &err));
+	core_monitor_starting_upscale_request(&core, SECOND, compute_units(5));
+	assert_true(core_monitor_upscale_request_successful(&core, SECOND, &err));
+	assert_false(core_next_actions(&core, 2 * SECOND, &actions, &err));
+	assert_int_equal(err.code, ERROR_INVARIANT);
+	assert_string_equal(err.text, "wanted a downscale that the vm-monitor has just denied");
+	/* Once the denial is old, it's a downscale like any other. */
+	assert_true(core_next_actions(&core, 20 * SECOND, &actions, &err));
+	assert_true(actions.has_monitor_downscale);
+}
+
 static void a_core_is_a_value(void **state)
 {
 	(void)state;
@@ -371,6 +396,7 @@ int main(void)
 		cmocka_unit_test(a_compute_unit_of_nothing_breaks_the_core_when_it_divides),
 		cmocka_unit_test(too_many_windows_are_cut_off_rather_than_written_beyond),
 		cmocka_unit_test(the_revision_source_starts_at_the_revision_of_the_vm),
+		cmocka_unit_test(a_downscale_to_where_it_was_just_denied_breaks_the_core),
 		cmocka_unit_test(a_core_is_a_value),
 	};
 
