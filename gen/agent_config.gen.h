@@ -117,8 +117,6 @@ struct agent_config_scheduler {
 	uint64_t retry_failed_request_seconds;
 	uint64_t retry_denied_upscale_seconds;
 	struct agent_config_max_failed_request_rate max_failed_request_rate;
-	bool has_protocol_version;
-	struct slice protocol_version; /* an extension: "auto", "2.0", "2.1", "3.0", "4.0", "5.0" */
 };
 
 struct agent_config_neon_vm {

@@ -60,8 +60,8 @@ static bool make_room(struct buffer *buffer, size_t length)
 }
 
 /*
- * Most appends are a few bytes, and musl's memcpy takes longer to start than they take to copy. Copies of a constant length
- * are single instructions; those that overlap write the same bytes twice.
+ * Most appends are a few bytes, and musl's memcpy takes longer to start than they take to copy. Copies of a constant
+ * length are single instructions; those that overlap write the same bytes twice.
  */
 static void copy_bytes(char *to, const char *from, size_t length)
 {

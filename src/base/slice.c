@@ -115,6 +115,18 @@ bool slice_to_u64(struct slice text, uint64_t *ret_value)
 	return true;
 }
 
+bool slice_to_i64(struct slice text, int64_t *ret_value)
+{
+	bool negative = text.length > 0 && text.data[0] == '-';
+	bool has_sign = negative || (text.length > 0 && text.data[0] == '+');
+	uint64_t size;
+
+	if (!slice_to_u64(slice_from_offset(text, has_sign), &size) || size > (uint64_t)INT64_MAX + negative)
+		return false;
+	*ret_value = (int64_t)(negative ? 0 - size : size);
+	return true;
+}
+
 static bool is_continuation(unsigned char byte)
 {
 	return (byte & 0xc0) == 0x80;

@@ -44,6 +44,8 @@ struct slice slice_from_offset(struct slice text, size_t start);
 struct slice slice_take_until(struct slice *text, char separator);
 /* Whole of text is a decimal number within uint64; no sign, no blanks. */
 bool slice_to_u64(struct slice text, uint64_t *ret_value);
+/* The same within int64, with or without a sign. */
+bool slice_to_i64(struct slice text, int64_t *ret_value);
 bool slice_is_utf8(struct slice text);
 /* The bytes (1 … 4) of the well-formed UTF-8 sequence at the start, and its code point; 0 if there is none. */
 size_t slice_utf8_next(struct slice text, uint32_t *ret_code_point);

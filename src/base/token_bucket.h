@@ -15,8 +15,8 @@
 
 struct token_bucket {
 	uint64_t ns_per_token;
-	uint64_t burst_ns;    /* time it takes to fill an empty bucket */
-	uint64_t empty_at_ns; /* the later this instant, the emptier the bucket; see token_bucket.c */
+	uint64_t burst_ns;   /* time it takes to fill an empty bucket */
+	uint64_t full_at_ns; /* the later this instant, the emptier the bucket; see token_bucket.c */
 };
 
 /*

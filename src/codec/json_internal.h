@@ -1,6 +1,7 @@
 /*
  * Shared by the parts of the reader: json_scan.c (is it JSON?), json_tokens.c (jsmn), json_reader.c (walking objects
- * and arrays), json_strings.c and json_values.c (single values), json_maps.c, json_problem.c. Nobody else includes this.
+ * and arrays), json_strings.c and json_values.c (single values), json_maps.c, json_tree_read.c, json_locate.c,
+ * json_problem.c. Nobody else includes this.
  */
 #ifndef BALLAST_CODEC_JSON_INTERNAL_H
 #define BALLAST_CODEC_JSON_INTERNAL_H
@@ -52,7 +53,12 @@ struct json_scan {
 void json_scan(struct slice text, struct json_scan *ret_scan);
 
 /* Length of the UTF-8 sequence at at, or 0 if it is invalid or cut off. */
-size_t json_utf8_length(const char *at, const char *end);
+static inline size_t json_utf8_length(const char *at, const char *end)
+{
+	uint32_t ignored;
+
+	return slice_utf8_next((struct slice){ .data = at, .length = (size_t)(end - at) }, &ignored);
+}
 
 /* Whether a character of a string stands for itself: not a quote, backslash, control character, or beyond ASCII. */
 static inline bool json_is_plain(char c)
@@ -100,6 +106,8 @@ bool json_fail(struct json_reader *reader, int token, struct json_problem *probl
 bool json_fail_type(struct json_reader *reader, const char *expected, bool number_wanted, struct error *err);
 bool json_fail_value(struct json_reader *reader, struct error *err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The line, from 1, in which an offset lies. */
+unsigned json_line_at(struct slice text, size_t offset);
 /* The path of a key that isn't there. */
 void json_problem_place(const struct json_reader *reader, int object, struct slice key, struct json_problem *problem);
 /* Ends decoding also while collecting. */

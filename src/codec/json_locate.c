@@ -4,14 +4,7 @@
 
 static unsigned line_of(const struct json_reader *reader, int token)
 {
-	size_t offset = json_token_offset(&reader->tokens[token].jsmn);
-	unsigned line = 1;
-
-	for (size_t i = 0; i < offset; i++) {
-		if (reader->text.data[i] == '\n')
-			line++;
-	}
-	return line;
+	return json_line_at(reader->text, json_token_offset(&reader->tokens[token].jsmn));
 }
 
 static bool key_is(struct json_reader *reader, const jsmntok_t *token, struct slice key)

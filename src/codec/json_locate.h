@@ -11,13 +11,13 @@
 
 struct json_place {
 	bool present;
-	unsigned
-		line; /* from 1; of the value, or, when it is missing, of the innermost object (or other value) on the way to it */
+	/* From 1; of the value or, when it is missing, of the innermost object (or other value) on the way to it. */
+	unsigned line;
 };
 
 /*
- * Finds the value at path ("scaling.computeUnit.mem"; keys are exact, no arrays) in an opened reader's document. Of duplicate keys
- * the first counts.
+ * Finds the value at path ("scaling.computeUnit.mem"; keys are exact, no arrays) in an opened reader's document. Of
+ * duplicate keys the first counts.
  */
 struct json_place json_locate(struct json_reader *reader, struct slice path);
 

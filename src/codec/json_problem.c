@@ -51,7 +51,7 @@ void json_problem_reference_text(const struct json_problem *problem, bool stream
 
 /* --- noting them --- */
 
-static unsigned line_at(struct slice text, size_t offset)
+unsigned json_line_at(struct slice text, size_t offset)
 {
 	unsigned line = 1;
 
@@ -143,7 +143,7 @@ bool json_fail(struct json_reader *reader, int token, struct json_problem *probl
 		if (problem->path[0] == '\0')
 			find_path(reader, token, problem);
 	}
-	problem->line = line_at(reader->text, problem->offset);
+	problem->line = json_line_at(reader->text, problem->offset);
 	if (reader->problem.kind == JSON_PROBLEM_NONE)
 		reader->problem = *problem;
 	json_problem_describe(problem, text, sizeof text);

@@ -82,31 +82,6 @@ static int hex_digit(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-size_t json_utf8_length(const char *at, const char *end)
-{
-	const unsigned char *bytes = (const unsigned char *)at;
-	size_t left = (size_t)(end - at);
-
-	if (bytes[0] < 0x80)
-		return 1;
-	if (bytes[0] < 0xc2 || bytes[0] > 0xf4)
-		return 0;
-
-	size_t length = bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : 4;
-
-	if (left < length)
-		return 0;
-	for (size_t i = 1; i < length; i++) {
-		if ((bytes[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	/* Overlong forms, surrogates, beyond U+10FFFF. */
-	if ((bytes[0] == 0xe0 && bytes[1] < 0xa0) || (bytes[0] == 0xed && bytes[1] > 0x9f) ||
-	    (bytes[0] == 0xf0 && bytes[1] < 0x90) || (bytes[0] == 0xf4 && bytes[1] > 0x8f))
-		return 0;
-	return length;
-}
-
 /* The four digits behind "\u"; *ret_unit stays as it is if they aren't complete. */
 static const char *scan_hex(struct scanner *scanner, const char *at, unsigned *ret_unit)
 {

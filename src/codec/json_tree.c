@@ -88,7 +88,7 @@ struct json_node *json_tree_find(const struct json_node *node, const char *point
 {
 	struct slice rest = slice_of(pointer);
 	/* The tree is the caller's; whoever may change it has it without const anyway. */
-	struct json_node *found = (struct json_node *)(uintptr_t)node;
+	struct json_node *found = (struct json_node *)(uintptr_t)node; /* NOLINT(performance-no-int-to-ptr) */
 
 	while (found != NULL && rest.length > 0) {
 		struct slice part;
@@ -110,18 +110,7 @@ struct slice json_tree_text(const struct json_node *node)
 
 bool json_tree_integer(const struct json_node *node, int64_t *ret_value)
 {
-	struct slice digits;
-	uint64_t value;
-	bool negative;
-
-	if (node == NULL || node->kind != JSON_KIND_NUMBER)
-		return false;
-	negative = node->text.data[0] == '-';
-	digits = slice_from_offset(node->text, negative ? 1 : 0);
-	if (!slice_to_u64(digits, &value) || value > INT64_MAX)
-		return false;
-	*ret_value = negative ? -(int64_t)value : (int64_t)value;
-	return true;
+	return node != NULL && node->kind == JSON_KIND_NUMBER && slice_to_i64(node->text, ret_value);
 }
 
 static bool items_equal(const struct json_node *a, const struct json_node *b)
@@ -162,6 +151,8 @@ bool json_tree_equal(const struct json_node *a, const struct json_node *b)
 		return items_equal(a, b);
 	case JSON_KIND_BOOL:
 		return a->truth == b->truth;
+	case JSON_KIND_NULL:
+		return true;
 	default:
 		return slice_equal(a->text, b->text);
 	}
@@ -426,7 +417,7 @@ void json_tree_order(struct json_node *object, int (*compare)(struct slice a, st
 		}
 		runs[i] = run;
 	}
-	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
+	for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++)
 		if (runs[i] != NULL)
 			ordered = merge(runs[i], ordered, compare);
 	object->first = ordered;

@@ -1,13 +1,14 @@
 /*
- * Any JSON value as a tree, for the few who handle objects that no schema describes: the stand-in API server stores whatever it
- * is given, patches it by path and gives it back. Everybody else uses generated codecs.
+ * Any JSON value as a tree, for the few who handle objects that no schema describes: the stand-in API server stores
+ * whatever it is given, patches it by path and gives it back. Everybody else uses generated codecs.
  *
- * Nodes live in an arena and go with it; a node belongs to one tree. Strings are slices of the text that was read, or of the
- * arena; both must outlive the tree. No tree is deeper than JSON_MAX_DEPTH: who attaches values to nodes deep inside must see to it with
- * json_tree_depth.
+ * Nodes live in an arena and go with it; a node belongs to one tree. Strings are slices of the text that was read, or
+ * of the arena; both must outlive the tree. No tree is deeper than JSON_MAX_DEPTH: who attaches values to nodes deep
+ * inside must see to it with json_tree_depth.
  *
- * Functions that look for something take NULL for "not there" and answer with NULL, so lookups can be chained. Functions that
- * store a value take NULL for "no memory" and answer with false, so that what makes a value can stand in their argument.
+ * Functions that look for something take NULL for "not there" and answer with NULL, so lookups can be chained.
+ * Functions that store a value take NULL for "no memory" and answer with false, so that what makes a value can stand in
+ * their argument.
  */
 #ifndef BALLAST_CODEC_JSON_TREE_H
 #define BALLAST_CODEC_JSON_TREE_H

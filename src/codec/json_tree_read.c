@@ -1,6 +1,6 @@
 /*
- * The tokens of a text come in its order: an object's keys and values alternate, and a token lies within the innermost object or array
- * that hasn't ended before it. So one pass with a stack of open nodes makes the tree.
+ * The tokens of a text come in its order: an object's keys and values alternate, and a token lies within the innermost
+ * object or array that hasn't ended before it. So one pass with a stack of open nodes makes the tree.
  */
 #include "codec/json_internal.h"
 #include "codec/json_tree.h"

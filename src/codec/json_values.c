@@ -89,59 +89,31 @@ static bool is_number(const struct json_reader *reader, const jsmntok_t *token)
 	return token->type == JSMN_PRIMITIVE && (first == '-' || (first >= '0' && first <= '9'));
 }
 
-/*
- * The whole of a number's text as an integer: magnitude and sign. False for fractions, exponents, and beyond 64 bits.
- */
-static bool parse_integer(struct slice text, uint64_t *ret_magnitude, bool *ret_negative)
-{
-	uint64_t magnitude = 0;
-	size_t i = 0;
-
-	*ret_negative = text.data[0] == '-';
-	if (*ret_negative)
-		i++;
-	for (; i < text.length; i++) {
-		unsigned digit = (unsigned)(text.data[i] - '0');
-
-		if (digit > 9)
-			return false;
-		if (__builtin_mul_overflow(magnitude, (uint64_t)10, &magnitude) ||
-		    __builtin_add_overflow(magnitude, (uint64_t)digit, &magnitude))
-			return false;
-	}
-	*ret_magnitude = magnitude;
-	return true;
-}
-
-static bool read_unsigned(struct json_reader *reader, uint64_t max, const char *name, uint64_t *value,
+/* Fractions and exponents are no integers, even where their value is one. */
+static bool read_unsigned(struct json_reader *reader, uint64_t max, const char *name, uint64_t *ret_value,
                           struct error *err)
 {
 	const jsmntok_t *token = json_at(reader);
-	uint64_t magnitude;
-	bool negative;
+	uint64_t value;
 
-	if (!is_number(reader, token) || !parse_integer(json_token_text(reader, token), &magnitude, &negative) ||
-	    negative || magnitude > max)
+	if (!is_number(reader, token) || !slice_to_u64(json_token_text(reader, token), &value) || value > max)
 		return json_fail_type(reader, name, true, err);
-	*value = magnitude;
+	*ret_value = value;
 	reader->position++;
 	return true;
 }
 
 /* max: the largest value; the smallest is -max - 1. */
-static bool read_signed(struct json_reader *reader, int64_t max, const char *name, int64_t *value, struct error *err)
+static bool read_signed(struct json_reader *reader, int64_t max, const char *name, int64_t *ret_value,
+                        struct error *err)
 {
 	const jsmntok_t *token = json_at(reader);
-	uint64_t magnitude;
-	bool negative;
+	int64_t value;
 
-	if (!is_number(reader, token) || !parse_integer(json_token_text(reader, token), &magnitude, &negative) ||
-	    magnitude > (uint64_t)max + (negative ? 1 : 0))
+	if (!is_number(reader, token) || !slice_to_i64(json_token_text(reader, token), &value) || value > max ||
+	    value < -max - 1)
 		return json_fail_type(reader, name, true, err);
-	if (negative && magnitude > 0)
-		*value = -(int64_t)(magnitude - 1) - 1;
-	else
-		*value = (int64_t)magnitude;
+	*ret_value = value;
 	reader->position++;
 	return true;
 }

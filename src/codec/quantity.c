@@ -121,15 +121,15 @@ enum { NAMED_SCALE_COUNT = sizeof NAMED_SCALES / sizeof NAMED_SCALES[0] };
 /* The number behind e or E: it must fit 64 bits, as in the reference; beyond EXPONENT_MOST all are alike. */
 static bool parse_exponent(struct slice text, int *ret_exponent)
 {
-	bool negative = false;
-	uint64_t size;
+	int64_t exponent;
 
-	take_sign(&text, &negative);
-	if (!slice_to_u64(text, &size) || size > (uint64_t)INT64_MAX + negative)
+	if (!slice_to_i64(text, &exponent))
 		return false;
-	if (size > EXPONENT_MOST)
-		size = EXPONENT_MOST;
-	*ret_exponent = negative ? -(int)size : (int)size;
+	if (exponent > EXPONENT_MOST)
+		exponent = EXPONENT_MOST;
+	else if (exponent < -EXPONENT_MOST)
+		exponent = -EXPONENT_MOST;
+	*ret_exponent = (int)exponent;
 	return true;
 }
 

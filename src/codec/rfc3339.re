@@ -131,7 +131,8 @@ static bool refuse(struct slice text, enum error_code code, const char *why, str
 {
 	struct slice shown = text.length > SHOWN_BYTES ? slice_from(text.data, SHOWN_BYTES) : text;
 
-	return error_set(err, code, "\"%.*s\"%s %s", SLICE_ARGS(shown), shown.length < text.length ? "\xe2\x80\xa6" : "", why);
+	return error_set(err, code, "\"%.*s\"%s %s", SLICE_ARGS(shown),
+	                 shown.length < text.length ? "\xe2\x80\xa6" : "", why);
 }
 
 bool rfc3339_parse(struct slice text, int64_t *ret_ns, struct error *err)

@@ -132,15 +132,10 @@ static void free_call(struct kube_call *call)
 	memory_release(call);
 }
 
-void kube_call_discard(struct kube_call *call)
+void kube_call_cancel(struct kube_call *call)
 {
 	detach(call);
 	free_call(call);
-}
-
-void kube_call_cancel(struct kube_call *call)
-{
-	kube_call_discard(call);
 }
 
 uint64_t kube_call_retry_after_ns(const struct kube_call *call)
@@ -168,7 +163,7 @@ static void finish_broken(struct kube_call *call, struct error *err)
 	/* A success whose body broke off keeps its status; that of an earlier try says nothing. */
 	if (call->status != 0 && !is_success(call))
 		call->status = 0;
-	(void)error_wrap(err, "%.*s %.*s", SLICE_ARGS(call->request.method), SLICE_ARGS(call->request.path));
+	error_wrap(err, "%.*s %.*s", SLICE_ARGS(call->request.method), SLICE_ARGS(call->request.path));
 	finish(call, err);
 }
 
@@ -177,7 +172,7 @@ static void on_deadline(void *context)
 	struct kube_call *call = context;
 	struct error err;
 
-	(void)error_set(&err, ERROR_TIMEOUT, "context deadline exceeded");
+	error_set(&err, ERROR_TIMEOUT, "context deadline exceeded");
 	finish_broken(call, &err);
 }
 
@@ -418,13 +413,13 @@ static void take_token(void *context)
 	struct error err;
 
 	if (call->deadline_ns != 0 && now_ns + wait_ns > call->deadline_ns) {
-		(void)error_set(&err, ERROR_TIMEOUT, "rate: Wait(n=1) would exceed context deadline");
-		(void)error_wrap(&err, "%s", LIMITER_CONTEXT);
+		error_set(&err, ERROR_TIMEOUT, "rate: Wait(n=1) would exceed context deadline");
+		error_wrap(&err, "%s", LIMITER_CONTEXT);
 		finish_broken(call, &err);
 		return;
 	}
 	if (limiter != NULL)
-		(void)token_bucket_take(limiter, now_ns);
+		token_bucket_take(limiter, now_ns);
 	if (wait_ns > 0)
 		loop_timer_start(call->client->loop, &call->wait, wait_ns, take_turn, call);
 	else
@@ -437,12 +432,12 @@ struct kube_call *kube_client_send(struct kube_client *client, const struct kube
 	struct kube_call *call;
 
 	if (client->call_count >= KUBE_CALLS) {
-		(void)error_set(err, ERROR_LIMIT, "more than %d calls to the API server under way", KUBE_CALLS);
+		error_set(err, ERROR_LIMIT, "more than %d calls to the API server under way", KUBE_CALLS);
 		return NULL;
 	}
 	call = memory_allocate(sizeof *call);
 	if (call == NULL) {
-		(void)error_set(err, ERROR_NO_MEMORY, "no memory for a call to the API server");
+		error_set(err, ERROR_NO_MEMORY, "no memory for a call to the API server");
 		return NULL;
 	}
 	call->client = client;

@@ -17,7 +17,7 @@ static bool set_origin(struct kube_client *client, const struct kube_client_opti
 		return error_set(err, ERROR_SYNTAX, "%s", UNDEFINED);
 	if (strlen(options->host) >= sizeof origin->host)
 		return error_set(err, ERROR_LIMIT, "KUBERNETES_SERVICE_HOST is over %d bytes", NET_HOST_BYTES - 1);
-	(void)snprintf(origin->host, sizeof origin->host, "%s", options->host);
+	snprintf(origin->host, sizeof origin->host, "%s", options->host);
 	origin->port = options->port;
 	origin->secure = !options->plain;
 	return true;
@@ -68,7 +68,7 @@ struct kube_client *kube_client_create(struct loop *loop, const struct kube_clie
 	const char *folder = options->credentials_dir != NULL ? options->credentials_dir : KUBE_CREDENTIALS_DIR;
 
 	if (client == NULL) {
-		(void)error_set(err, ERROR_NO_MEMORY, "no memory for the Kubernetes client");
+		error_set(err, ERROR_NO_MEMORY, "no memory for the Kubernetes client");
 		return NULL;
 	}
 	client->loop = loop;
@@ -79,7 +79,7 @@ struct kube_client *kube_client_create(struct loop *loop, const struct kube_clie
 		goto fail;
 	client->user_agent = memory_copy_text(options->user_agent, strlen(options->user_agent));
 	if (client->user_agent == NULL) {
-		(void)error_set(err, ERROR_NO_MEMORY, "no memory for the Kubernetes client");
+		error_set(err, ERROR_NO_MEMORY, "no memory for the Kubernetes client");
 		goto fail;
 	}
 	client->http = http_client_create(loop, err);
@@ -97,7 +97,7 @@ void kube_client_destroy(struct kube_client *client)
 		return;
 	client->closing = true;
 	while (client->first_call != NULL)
-		kube_call_discard(client->first_call);
+		kube_call_cancel(client->first_call);
 	if (client->http != NULL)
 		http_client_destroy(client->http);
 	kube_credentials_destroy(&client->credentials);

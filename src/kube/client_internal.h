@@ -58,7 +58,5 @@ struct kube_call {
 void kube_client_refresh(struct kube_client *client, bool now);
 /* Reads the CA again and, if it has changed, makes new connections trust it. */
 void kube_client_refresh_ca(struct kube_client *client);
-/* Frees the call without a callback, and gives its turn to the next one. */
-void kube_call_discard(struct kube_call *call);
 
 #endif

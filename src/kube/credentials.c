@@ -4,52 +4,13 @@
  */
 #include "kube/credentials.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 
-enum { READ_BYTES = 4096 };
-
-/* Appends the file to content. Errors read like the reference's: "open /path: no such file or directory". */
-static bool read_file(const char *path, struct buffer *content, struct error *err)
-{
-	char what[KUBE_PATH_BYTES + 8];
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-	if (descriptor < 0) {
-		(void)snprintf(what, sizeof what, "open %s", path);
-		return error_set_errno(err, errno, what);
-	}
-
-	bool ok = false;
-
-	while (!content->failed) {
-		char *room = buffer_reserve(content, READ_BYTES);
-		ssize_t length;
-
-		if (room == NULL)
-			break;
-		length = read(descriptor, room, READ_BYTES);
-		if (length < 0 && errno == EINTR)
-			continue;
-		if (length < 0) {
-			(void)snprintf(what, sizeof what, "read %s", path);
-			(void)error_set_errno(err, errno, what);
-			goto out;
-		}
-		if (length == 0)
-			break;
-		buffer_advance(content, (size_t)length);
-	}
-	ok = buffer_check(content, path, err);
-out:
-	(void)close(descriptor);
-	return ok;
-}
+enum { WHITE_SPACE_BYTES = 4096 }; /* around a token */
 
 /* A token goes into a header line as it is: anything but visible ASCII there would let a file write other headers. */
 static bool token_is_clean(struct slice token)
@@ -62,21 +23,20 @@ static bool token_is_clean(struct slice token)
 
 static bool read_token(const char *path, struct buffer *ret_token, struct error *err)
 {
-	/* Room for the white space around it, and for the last, empty read. */
 	struct buffer content;
 	struct slice token;
 	bool ok = false;
 
-	buffer_init(&content, KUBE_TOKEN_BYTES + 2 * READ_BYTES);
-	if (!read_file(path, &content, err))
+	buffer_init(&content, KUBE_TOKEN_BYTES + WHITE_SPACE_BYTES);
+	if (!file_read(path, &content, err))
 		goto out;
 	token = slice_trim(buffer_slice(&content));
 	if (token.length == 0) {
-		(void)error_set(err, ERROR_SYNTAX, "read empty token from file \"%s\"", path);
+		error_set(err, ERROR_SYNTAX, "read empty token from file \"%s\"", path);
 		goto out;
 	}
 	if (!token_is_clean(token)) {
-		(void)error_set(err, ERROR_SYNTAX, "the token in %s has characters that can't stand in a header", path);
+		error_set(err, ERROR_SYNTAX, "the token in %s has characters that can't stand in a header", path);
 		goto out;
 	}
 	buffer_append_slice(ret_token, token);
@@ -153,7 +113,7 @@ bool kube_credentials_init(struct kube_credentials *credentials, const char *fol
 		}
 		report_token(credentials, err);
 	}
-	(void)kube_credentials_reload_ca(credentials);
+	kube_credentials_reload_ca(credentials);
 	return true;
 }
 
@@ -195,7 +155,7 @@ bool kube_credentials_reload_ca(struct kube_credentials *credentials)
 	struct error err;
 
 	buffer_init(&ca, KUBE_CA_BYTES);
-	if (!read_file(credentials->ca_path, &ca, &err) || !has_content(&ca, credentials->ca_path, &err)) {
+	if (!file_read(credentials->ca_path, &ca, &err) || !has_content(&ca, credentials->ca_path, &err)) {
 		if (!credentials->ca_failing)
 			log_error(
 				&credentials->logger, "Unable to read the API server's CA certificates",

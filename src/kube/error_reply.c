@@ -98,9 +98,9 @@ bool error_reply_describe(const struct error_reply *reply, struct error *err)
 	}
 	/* Without memory for the sentence there is still the code. */
 	if (sentence.failed)
-		(void)error_set(err, ERROR_REFUSED, "the server responded with the status code %d", reply->status);
+		error_set(err, ERROR_REFUSED, "the server responded with the status code %d", reply->status);
 	else
-		(void)error_set(err, ERROR_REFUSED, "%.*s", SLICE_ARGS(message));
+		error_set(err, ERROR_REFUSED, "%.*s", SLICE_ARGS(message));
 	buffer_destroy(&sentence);
 	arena_destroy(&arena);
 	return false;

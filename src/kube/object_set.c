@@ -72,7 +72,7 @@ static struct object_entry *entry_of(struct object_set *set, struct slice uid, s
 	entry = memory_allocate(sizeof *entry);
 	if (entry == NULL || !table_set(&set->table, uid, entry)) {
 		memory_release(entry);
-		(void)error_set(err, ERROR_NO_MEMORY, "no memory for another object");
+		error_set(err, ERROR_NO_MEMORY, "no memory for another object");
 		return NULL;
 	}
 	return entry;
@@ -131,7 +131,7 @@ void object_set_drop_list(struct object_set *set)
 
 		entry->listed = false;
 		if (entry->object == NULL) {
-			(void)table_remove(&set->table, slice_from(e->key, e->key_length));
+			table_remove(&set->table, slice_from(e->key, e->key_length));
 			memory_release(entry);
 		}
 	}

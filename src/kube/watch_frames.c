@@ -67,7 +67,7 @@ static void report_status(struct watch_store *store, struct slice json)
 		return;
 	}
 	count_error(store);
-	(void)error_set(&err, ERROR_REFUSED, "%.*s", SLICE_ARGS(status.message));
+	error_set(&err, ERROR_REFUSED, "%.*s", SLICE_ARGS(status.message));
 	log_event(&store->options.logger, slice_equal_text(status.reason, "Expired") ? LOG_WARN : LOG_ERROR,
 	          "Received error event", log_error_field(&err), log_slice("reason", status.reason),
 	          log_int("code", status.code), LOG_END);

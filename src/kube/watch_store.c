@@ -154,7 +154,7 @@ static void fail_start(struct watch_store *store, const char *what, const struct
 
 	store->phase = WATCH_STORE_STOPPED;
 	object_set_drop_list(&store->objects);
-	(void)error_wrap(&own, "initial %s failed", what);
+	error_wrap(&own, "initial %s failed", what);
 	store->handler.on_start_failed(store->context, &own);
 }
 
@@ -454,7 +454,7 @@ struct watch_store *watch_store_start(struct loop *loop, struct kube_client *cli
 	struct watch_store *store = memory_allocate(sizeof *store);
 
 	if (store == NULL) {
-		(void)error_set(err, ERROR_NO_MEMORY, "no memory for a watch");
+		error_set(err, ERROR_NO_MEMORY, "no memory for a watch");
 		return NULL;
 	}
 	store->loop = loop;

@@ -44,8 +44,8 @@ struct watch_store {
 	unsigned failures; /* since a watch was last healthy: so many times the next wait is doubled */
 	unsigned repeats;  /* likewise, of relists and of watches that ended at once */
 	uint64_t opened_ns;
-	unsigned
-		depth; /* callbacks of ours on the stack; objects.closed tells that the last one has to free the store */
+	/* Callbacks of ours on the stack; objects.closed tells that the last one has to free the store. */
+	unsigned depth;
 };
 
 /* What json_splitter calls for each element of a list, and each event of a watch; the context is the store. */

@@ -1,7 +1,7 @@
 /*
- * A family keeps its series in a table whose key is the label values, each followed by a NUL byte: what a label can't hold
- * and what sorts before everything else, so that sorting keys sorts by label values. A registry is small and printed far
- * less often than it is written to, so order is made when printing.
+ * A family keeps its series in a table whose key is the label values, each followed by a NUL byte: what a label can't
+ * hold and what sorts before everything else, so that sorting keys sorts by label values. A registry is small and
+ * printed far less often than it is written to, so order is made when printing.
  */
 #include "metrics/registry.h"
 
@@ -307,7 +307,7 @@ static bool print_family(const struct metrics_family *family, struct buffer *out
 	for (struct table_entry *entry = table_next(&family->series, NULL); entry != NULL;
 	     entry = table_next(&family->series, entry))
 		sorted[count++] = entry;
-	qsort(sorted, count, sizeof *sorted, compare_entries);
+	qsort(sorted, count, sizeof(const struct table_entry *), compare_entries);
 
 	buffer_append_format(out, "# HELP %s %s\n# TYPE %s %s\n", family->options.name, family->options.help,
 	                     family->options.name, kinds[family->options.kind]);

@@ -1,8 +1,9 @@
 /*
- * Metrics of our own: families of counters, gauges and histograms, and their exposition in Prometheus' text format 0.0.4.
+ * Metrics of our own: families of counters, gauges and histograms, and their exposition in Prometheus' text format
+ * 0.0.4.
  *
- * A family is declared once with its label names; a series exists from its first use (or metrics_series) until it is removed.
- * When memory is short a change is lost rather than the program: a missing series is the worst that happens.
+ * A family is declared once with its label names; a series exists from its first use (or metrics_touch) until it is
+ * removed. When memory is short a change is lost rather than the program: a missing series is the worst that happens.
  */
 #ifndef BALLAST_METRICS_REGISTRY_H
 #define BALLAST_METRICS_REGISTRY_H

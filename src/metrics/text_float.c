@@ -1,7 +1,8 @@
 /*
- * Most numbers have at most 19 digits and a small exponent: such a number is an integer that fits a double exactly, times or
- * divided by a power of ten that does too, so one multiplication or division gives the correctly rounded result (Clinger).
- * The others are written anew, without a point, for strtod, which then meets nothing that depends on a locale.
+ * Most numbers have at most 19 digits and a small exponent: such a number is an integer that fits a double exactly,
+ * times or divided by a power of ten that does too, so one multiplication or division gives the correctly rounded
+ * result (Clinger). The others are written anew, without a point, for strtod, which then meets nothing that depends on
+ * a locale.
  */
 #include "metrics/text_float.h"
 

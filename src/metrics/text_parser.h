@@ -1,9 +1,10 @@
 /*
- * Reads a page in the Prometheus text format, sample by sample (spec agent-core M-6: the grammar of the reference's parser,
- * quirks included).
+ * Reads a page in the Prometheus text format, sample by sample (spec agent-core M-6: the grammar of the reference's
+ * parser, quirks included).
  *
- * The page is a whole body in memory and is never copied: names and label values are slices of it. The parser owns only a
- * table of the families seen so far, which is kept from page to page, so that reading a page normally allocates nothing.
+ * The page is a whole body in memory and is never copied: names and label values are slices of it. The parser owns only
+ * a table of the families seen so far, which is kept from page to page, so that reading a page normally allocates
+ * nothing.
  *
  *	metrics_text_begin(&parser, page);
  *	while (metrics_text_next(&parser, &sample, &err))
@@ -90,8 +91,8 @@ void metrics_text_parser_destroy(struct metrics_text_parser *parser); /* also fi
 /* Starts on a page, which must outlive the reading. */
 void metrics_text_begin(struct metrics_text_parser *parser, struct slice page);
 /*
- * The next sample; false at the end of the page or on an error (ERROR_SYNTAX, ERROR_LIMIT, ERROR_NO_MEMORY), with the text
- * "text format parsing error in line 12: …". err is touched only on an error.
+ * The next sample; false at the end of the page or on an error (ERROR_SYNTAX, ERROR_LIMIT, ERROR_NO_MEMORY), with the
+ * text "text format parsing error in line 12: …". err is touched only on an error.
  */
 bool metrics_text_next(struct metrics_text_parser *parser, struct metrics_text_sample *ret_sample, struct error *err);
 /* Whether the page was read to its end without an error. */

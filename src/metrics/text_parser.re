@@ -1,9 +1,9 @@
 /*
- * Reads line by line. Everything up to the last newline of the page consists of whole lines, and no token crosses a newline,
- * so the scanners below need no other mark of the end; what follows the last newline may only be blanks (M-6).
+ * Reads line by line. Everything up to the last newline of the page consists of whole lines, and no token crosses a
+ * newline, so the scanners below need no other mark of the end; what follows the last newline may only be blanks (M-6).
  *
- * Comments, a good half of most pages, are left by a search for the newline. Scanners decide what stands at the cursor; names
- * and values stay where they are.
+ * Comments, a good half of most pages, are left by a search for the newline. Scanners decide what stands at the cursor;
+ * names and values stay where they are.
  */
 #include "metrics/text_parser.h"
 
@@ -60,8 +60,8 @@ static bool fail(const struct metrics_text_parser *parser, struct error *err, co
 }
 
 /* "before "quoted"after", with at most as much of what is quoted as an error holds. */
-static bool fail_quoting(const struct metrics_text_parser *parser, struct error *err, const char *before, struct slice quoted,
-                         const char *after)
+static bool fail_quoting(const struct metrics_text_parser *parser, struct error *err, const char *before,
+                         struct slice quoted, const char *after)
 {
 	enum { QUOTED_BYTES_MAX = 512, QUOTE_BYTES_MAX = 16 * QUOTED_BYTES_MAX };
 	struct buffer text;
@@ -107,7 +107,8 @@ static bool find_family(struct metrics_text_parser *parser, struct slice name, u
 	return error_wrap(err, "text format parsing error in line %zu", parser->line);
 }
 
-static bool read_help(struct metrics_text_parser *parser, uint32_t family_index, const unsigned char *cursor, struct error *err)
+static bool read_help(struct metrics_text_parser *parser, uint32_t family_index, const unsigned char *cursor,
+                      struct error *err)
 {
 	struct metrics_text_family *family = &parser->families[family_index];
 
@@ -133,9 +134,12 @@ static enum metrics_text_type type_of_name(struct slice name)
 		struct slice name;
 		enum metrics_text_type type;
 	} types[] = {
-		{ SLICE_INIT("gauge"), METRICS_TEXT_GAUGE },         { SLICE_INIT("counter"), METRICS_TEXT_COUNTER },
-		{ SLICE_INIT("untyped"), METRICS_TEXT_UNTYPED },     { SLICE_INIT("summary"), METRICS_TEXT_SUMMARY },
-		{ SLICE_INIT("histogram"), METRICS_TEXT_HISTOGRAM }, { SLICE_INIT("gauge_histogram"), METRICS_TEXT_GAUGE_HISTOGRAM },
+		{ SLICE_INIT("gauge"), METRICS_TEXT_GAUGE },
+		{ SLICE_INIT("counter"), METRICS_TEXT_COUNTER },
+		{ SLICE_INIT("untyped"), METRICS_TEXT_UNTYPED },
+		{ SLICE_INIT("summary"), METRICS_TEXT_SUMMARY },
+		{ SLICE_INIT("histogram"), METRICS_TEXT_HISTOGRAM },
+		{ SLICE_INIT("gauge_histogram"), METRICS_TEXT_GAUGE_HISTOGRAM },
 	};
 
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
@@ -144,7 +148,8 @@ static enum metrics_text_type type_of_name(struct slice name)
 	return METRICS_TEXT_UNKNOWN;
 }
 
-static bool read_type(struct metrics_text_parser *parser, uint32_t family_index, const unsigned char *cursor, struct error *err)
+static bool read_type(struct metrics_text_parser *parser, uint32_t family_index, const unsigned char *cursor,
+                      struct error *err)
 {
 	enum { TYPE_BYTES_MAX = 64 };
 	struct metrics_text_family *family = &parser->families[family_index];
@@ -167,8 +172,8 @@ static bool read_type(struct metrics_text_parser *parser, uint32_t family_index,
 }
 
 /* A family was named; its description follows, if anything does. */
-static bool read_description_of(struct metrics_text_parser *parser, uint32_t family, const unsigned char *cursor, bool is_help,
-                                struct error *err)
+static bool read_description_of(struct metrics_text_parser *parser, uint32_t family, const unsigned char *cursor,
+                                bool is_help, struct error *err)
 {
 	cursor = skip_blanks(cursor);
 	if (*cursor == '\n') {
@@ -179,7 +184,8 @@ static bool read_description_of(struct metrics_text_parser *parser, uint32_t fam
 }
 
 /* cursor stands behind "HELP" or "TYPE" and its blanks. */
-static bool read_description(struct metrics_text_parser *parser, const unsigned char *cursor, bool is_help, struct error *err)
+static bool read_description(struct metrics_text_parser *parser, const unsigned char *cursor, bool is_help,
+                             struct error *err)
 {
 	const unsigned char *name = cursor;
 	const unsigned char *end = text_families_skip_last(parser, cursor);
@@ -244,7 +250,8 @@ static bool is_position_label(enum metrics_text_type type, struct slice name)
 	return type == METRICS_TEXT_HISTOGRAM && slice_equal(name, SLICE("le"));
 }
 
-static bool check_position(const struct metrics_text_parser *parser, const struct metrics_text_label *label, struct error *err)
+static bool check_position(const struct metrics_text_parser *parser, const struct metrics_text_label *label,
+                           struct error *err)
 {
 	const unsigned char *start = (const unsigned char *)label->raw_value.data;
 	const unsigned char *end;
@@ -311,7 +318,7 @@ static bool read_labels(struct metrics_text_parser *parser, const struct metrics
 		/*!re2c
 			"}"                { break; }
 			label_name         { goto named; }
-			*                  { return fail_quoting(parser, err, "invalid label name for metric ", family->name, ""); }
+			*                  { goto invalid; }
 		*/
 named:
 		if (!read_label(parser, family, between(name, cursor), &cursor, err))
@@ -326,6 +333,8 @@ named:
 	}
 	*cursor_at = cursor;
 	return true;
+invalid:
+	return fail_quoting(parser, err, "invalid label name for metric ", family->name, "");
 }
 
 static const unsigned char *find_blank_or_newline(const unsigned char *cursor)
@@ -335,37 +344,13 @@ static const unsigned char *find_blank_or_newline(const unsigned char *cursor)
 	return cursor;
 }
 
-/* A signed decimal number of 64 bits at start, up to end. */
-static bool read_integer(const unsigned char *start, const unsigned char *end, int64_t *ret_value)
-{
-	const unsigned char *p = start;
-	bool negative = p < end && *p == '-';
-	int64_t value = 0;
-
-	if (p < end && (*p == '-' || *p == '+'))
-		p++;
-	if (p == end)
-		return false;
-	for (; p < end; p++) {
-		int64_t digit = *p - '0';
-
-		if (digit < 0 || digit > 9)
-			return false;
-		if (__builtin_mul_overflow(value, 10, &value) ||
-		    __builtin_add_overflow(value, negative ? -digit : digit, &value))
-			return false;
-	}
-	*ret_value = value;
-	return true;
-}
-
 static bool read_timestamp(struct metrics_text_parser *parser, const unsigned char *cursor,
                            struct metrics_text_sample *sample, struct error *err)
 {
 	const unsigned char *start = skip_blanks(cursor);
 	const unsigned char *end = find_blank_or_newline(start);
 
-	if (!read_integer(start, end, &sample->timestamp_ms))
+	if (!slice_to_i64(between(start, end), &sample->timestamp_ms))
 		return fail_quoting(parser, err, "expected integer as timestamp, got ", between(start, end), "");
 	if (*end != '\n')
 		return fail_quoting(parser, err, "spurious string after timestamp: ",
@@ -375,8 +360,8 @@ static bool read_timestamp(struct metrics_text_parser *parser, const unsigned ch
 	return true;
 }
 
-static bool read_value(struct metrics_text_parser *parser, const unsigned char *cursor, struct metrics_text_sample *sample,
-                       struct error *err)
+static bool read_value(struct metrics_text_parser *parser, const unsigned char *cursor,
+                       struct metrics_text_sample *sample, struct error *err)
 {
 	const unsigned char *end;
 
@@ -419,14 +404,14 @@ static bool read_sample(struct metrics_text_parser *parser, struct slice name, u
 
 void metrics_text_parser_init(struct metrics_text_parser *parser, uint64_t seed)
 {
-	*parser = (struct metrics_text_parser){.seed = seed};
+	*parser = (struct metrics_text_parser){ .seed = seed };
 }
 
 void metrics_text_parser_destroy(struct metrics_text_parser *parser)
 {
 	memory_release(parser->families);
 	memory_release(parser->slots);
-	*parser = (struct metrics_text_parser){.seed = parser->seed};
+	*parser = (struct metrics_text_parser){ .seed = parser->seed };
 }
 
 void metrics_text_begin(struct metrics_text_parser *parser, struct slice page)

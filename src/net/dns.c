@@ -75,7 +75,6 @@ static void helper_release(struct dns_helper *helper)
 
 static void take_addresses(struct dns_helper *helper, const struct addrinfo *list)
 {
-	helper->count = 0;
 	for (; list != NULL && helper->count < NET_LOOKUP_ADDRESSES; list = list->ai_next)
 		if (socket_address_from_system(list->ai_addr, &helper->addresses[helper->count]))
 			helper->count++;
@@ -89,12 +88,12 @@ static void answer_question(struct dns_helper *helper)
 	helper->count = 0;
 	helper->failure = helper->ask(helper->host, NULL, &hints, &list);
 	helper->failure_errno = errno;
-	if (helper->failure != 0) {
-		dns_server_text(helper->server);
-		return;
+	if (helper->failure == 0) {
+		take_addresses(helper, list);
+		freeaddrinfo(list);
 	}
-	take_addresses(helper, list);
-	freeaddrinfo(list);
+	if (helper->count == 0)
+		dns_server_text(helper->server); /* for the sentence that tells of it */
 }
 
 static ssize_t read_byte(int descriptor)

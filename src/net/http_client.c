@@ -100,7 +100,8 @@ static const struct stream_handler STREAM_HANDLER = {
 
 static bool is_for(const struct client_connection *connection, const struct http_origin *origin)
 {
-	return connection->secure == origin->secure && connection->port == origin->port && strcmp(connection->host, origin->host) == 0;
+	return connection->secure == origin->secure && connection->port == origin->port &&
+	       strcmp(connection->host, origin->host) == 0;
 }
 
 static void idle_late(void *context)
@@ -124,7 +125,8 @@ void client_connection_keep(struct client_connection *connection)
 	}
 	unlink_connection(connection);
 	link_connection(client, connection);
-	loop_timer_start(client->loop, &connection->idle_timer, (uint64_t)HTTP_IDLE_TIMEOUT_MS * NS_PER_MS, idle_late, connection);
+	loop_timer_start(client->loop, &connection->idle_timer, (uint64_t)HTTP_IDLE_TIMEOUT_MS * NS_PER_MS, idle_late,
+	                 connection);
 }
 
 static struct client_connection *find_idle(const struct http_client *client, const struct http_origin *origin)
@@ -136,7 +138,8 @@ static struct client_connection *find_idle(const struct http_client *client, con
 	return connection;
 }
 
-static struct client_connection *connect_new(struct http_client *client, struct http_exchange *exchange, struct error *err)
+static struct client_connection *connect_new(struct http_client *client, struct http_exchange *exchange,
+                                             struct error *err)
 {
 	const struct http_origin *origin = &exchange->origin;
 	struct client_connection *connection = memory_allocate(sizeof *connection);
@@ -178,6 +181,8 @@ static bool write_request(struct client_connection *connection, struct http_exch
 	loop_timer_stop(connection->client->loop, &connection->idle_timer);
 	connection->exchange = exchange;
 	exchange->connection = connection;
+	if (exchange->paused)
+		stream_pause(connection->stream);
 	return true;
 }
 
@@ -216,21 +221,24 @@ static bool check_request(const struct http_request *request, struct error *err)
 {
 	static const char *const OURS[] = { "Host", "Content-Length", "Transfer-Encoding", "Connection", NULL };
 
-	if (request->origin.host[0] == '\0' || memchr(request->origin.host, '\0', sizeof request->origin.host) == NULL ||
-	    request->origin.port == 0)
+	if (request->origin.host[0] == '\0' ||
+	    memchr(request->origin.host, '\0', sizeof request->origin.host) == NULL || request->origin.port == 0)
 		return error_set(err, ERROR_SYNTAX, "host or port of the request is missing");
 	for (const char *c = request->origin.host; *c != '\0'; c++)
 		if (*c <= ' ' || *c >= 0x7f || strchr("/?#@[]\\", *c) != NULL)
-			return error_set(err, ERROR_SYNTAX, "host of the request has a character that hosts can't have");
+			return error_set(err, ERROR_SYNTAX,
+			                 "host of the request has a character that hosts can't have");
 	if (!http_is_token(request->method))
 		return error_set(err, ERROR_SYNTAX, "method of the request is not a token");
 	if (!http_is_target(request->target))
-		return error_set(err, ERROR_SYNTAX, "target of the request doesn't begin with \"/\", or has blanks, line ends or \"#\"");
+		return error_set(err, ERROR_SYNTAX,
+		                 "target of the request doesn't begin with \"/\", or has blanks, line ends or \"#\"");
 	if (!http_fields_check(request->fields, err))
 		return false;
 	for (size_t i = 0; i < request->fields.count; i++)
 		if (is_one_of(request->fields.items[i].name, OURS))
-			return error_set(err, ERROR_SYNTAX, "header field %.*s is the client's to write", SLICE_ARGS(request->fields.items[i].name));
+			return error_set(err, ERROR_SYNTAX, "header field %.*s is the client's to write",
+			                 SLICE_ARGS(request->fields.items[i].name));
 	return true;
 }
 
@@ -267,10 +275,12 @@ static bool make_request(struct buffer *text, const struct http_request *request
 	return buffer_check(text, "the request", err);
 }
 
-static struct http_exchange *make_exchange(struct http_client *client, const struct http_request *request, const struct http_handler *handler,
-                                           void *context, struct error *err)
+static struct http_exchange *make_exchange(struct http_client *client, const struct http_request *request,
+                                           const struct http_handler *handler, void *context, struct error *err)
 {
-	static const char *const IDEMPOTENT[] = { "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", NULL }; /* RFC 9110 9.2.2 */
+	static const char *const IDEMPOTENT[] = {
+		"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", NULL
+	}; /* RFC 9110 9.2.2 */
 	struct http_exchange *exchange = memory_allocate(sizeof *exchange);
 
 	if (exchange == NULL) {
@@ -299,8 +309,8 @@ static struct http_exchange *make_exchange(struct http_client *client, const str
 	return exchange;
 }
 
-struct http_exchange *http_client_send(struct http_client *client, const struct http_request *request, const struct http_handler *handler,
-                                       void *context, struct error *err)
+struct http_exchange *http_client_send(struct http_client *client, const struct http_request *request,
+                                       const struct http_handler *handler, void *context, struct error *err)
 {
 	struct http_exchange *exchange;
 
@@ -353,7 +363,8 @@ void http_client_set_tls(struct http_client *client, struct tls_settings *tls)
 	client->tls = tls != NULL ? tls_settings_hold(tls) : NULL;
 	tls_settings_release(old);
 	close_idle(client, true);
-	for (struct client_connection *connection = client->connections; connection != NULL; connection = connection->next)
+	for (struct client_connection *connection = client->connections; connection != NULL;
+	     connection = connection->next)
 		connection->stale = connection->stale || connection->secure;
 }
 

@@ -1,6 +1,7 @@
 /*
- * An exchange reads its response piece by piece and calls its owner between the pieces. The owner may cancel it, or destroy the whole client,
- * from inside any callback: `client` is NULL then, and the memory stays until the end of the turn.
+ * An exchange reads its response piece by piece and calls its owner between the pieces. The owner may cancel it, or
+ * destroy the whole client, from inside any callback: `client` is NULL then, and the memory stays until the end of the
+ * turn.
  */
 #include <string.h>
 
@@ -99,8 +100,9 @@ void http_exchange_cancel(struct http_exchange *exchange)
 
 /* ---- deadlines ---- */
 
-static void fail_late(struct http_exchange *exchange)
+static void fail_late(void *context)
 {
+	struct http_exchange *exchange = context;
 	struct error err;
 
 	error_set(&err, ERROR_TIMEOUT, "context deadline exceeded");
@@ -108,20 +110,10 @@ static void fail_late(struct http_exchange *exchange)
 	fail(exchange, &err);
 }
 
-static void total_late(void *context)
-{
-	fail_late(context);
-}
-
-static void phase_late(void *context)
-{
-	fail_late(context);
-}
-
 void exchange_start_total_timer(struct http_exchange *exchange, uint64_t timeout_ns)
 {
 	if (timeout_ns > 0)
-		loop_timer_start(exchange->client->loop, &exchange->total_timer, timeout_ns, total_late, exchange);
+		loop_timer_start(exchange->client->loop, &exchange->total_timer, timeout_ns, fail_late, exchange);
 }
 
 static void start_phase_timer(struct http_exchange *exchange)
@@ -129,7 +121,7 @@ static void start_phase_timer(struct http_exchange *exchange)
 	uint64_t timeout_ns = exchange->head_came ? exchange->idle_timeout_ns : exchange->first_byte_timeout_ns;
 
 	if (timeout_ns > 0 && !exchange->paused)
-		loop_timer_start(exchange->client->loop, &exchange->phase_timer, timeout_ns, phase_late, exchange);
+		loop_timer_start(exchange->client->loop, &exchange->phase_timer, timeout_ns, fail_late, exchange);
 	else
 		loop_timer_stop(exchange->client->loop, &exchange->phase_timer);
 }
@@ -163,7 +155,8 @@ static void take_head(struct http_exchange *exchange)
 		fail(exchange, &err);
 		return;
 	}
-	if (http_parser_has_body(&exchange->parser) && http_parser_length(&exchange->parser, &length) && length > exchange->max_body_bytes) {
+	if (http_parser_has_body(&exchange->parser) && http_parser_length(&exchange->parser, &length) &&
+	    length > exchange->max_body_bytes) {
 		fail_too_long(exchange);
 		return;
 	}
@@ -270,7 +263,8 @@ void http_exchange_resume(struct http_exchange *exchange)
 /* ---- a lost connection ---- */
 
 /* Whether the peer just dropped a connection that had been idle, see http_client.h. */
-static bool may_retry(const struct http_exchange *exchange, const struct client_connection *connection, const struct error *err)
+static bool may_retry(const struct http_exchange *exchange, const struct client_connection *connection,
+                      const struct error *err)
 {
 	static const char *const DROPPED[] = { "EOF", "unexpected EOF", "connection reset by peer", "broken pipe" };
 

@@ -14,7 +14,7 @@ struct slice http_fields_find(struct http_fields fields, const char *name)
 	for (size_t i = 0; i < fields.count; i++)
 		if (slice_equal_fold(fields.items[i].name, slice_of(name)))
 			return fields.items[i].value.data != NULL ? fields.items[i].value : SLICE("");
-	return (struct slice){0};
+	return (struct slice){ 0 };
 }
 
 bool http_fields_have_token(struct http_fields fields, const char *name, const char *token)
@@ -67,7 +67,8 @@ bool http_fields_check(struct http_fields fields, struct error *err)
 {
 	for (size_t i = 0; i < fields.count; i++) {
 		if (!http_is_token(fields.items[i].name))
-			return error_set(err, ERROR_SYNTAX, "a header field's name is empty or has characters that names can't have");
+			return error_set(err, ERROR_SYNTAX,
+			                 "a header field's name is empty or has characters that names can't have");
 		if (!http_is_field_value(fields.items[i].value))
 			return error_set(err, ERROR_SYNTAX, "header field %.*s has a control character in its value",
 			                 SLICE_ARGS(fields.items[i].name));
@@ -93,52 +94,52 @@ const char *http_status_text(int status)
 		int status;
 		const char *text;
 	} TEXTS[] = {
-		{100, "Continue"},
-		{101, "Switching Protocols"},
-		{102, "Processing"},
-		{103, "Early Hints"},
-		{200, "OK"},
-		{201, "Created"},
-		{202, "Accepted"},
-		{203, "Non-Authoritative Information"},
-		{204, "No Content"},
-		{205, "Reset Content"},
-		{206, "Partial Content"},
-		{300, "Multiple Choices"},
-		{301, "Moved Permanently"},
-		{302, "Found"},
-		{303, "See Other"},
-		{304, "Not Modified"},
-		{307, "Temporary Redirect"},
-		{308, "Permanent Redirect"},
-		{400, "Bad Request"},
-		{401, "Unauthorized"},
-		{402, "Payment Required"},
-		{403, "Forbidden"},
-		{404, "Not Found"},
-		{405, "Method Not Allowed"},
-		{406, "Not Acceptable"},
-		{408, "Request Timeout"},
-		{409, "Conflict"},
-		{410, "Gone"},
-		{411, "Length Required"},
-		{412, "Precondition Failed"},
-		{413, "Request Entity Too Large"},
-		{414, "Request URI Too Long"},
-		{415, "Unsupported Media Type"},
-		{417, "Expectation Failed"},
-		{421, "Misdirected Request"},
-		{422, "Unprocessable Entity"},
-		{426, "Upgrade Required"},
-		{428, "Precondition Required"},
-		{429, "Too Many Requests"},
-		{431, "Request Header Fields Too Large"},
-		{500, "Internal Server Error"},
-		{501, "Not Implemented"},
-		{502, "Bad Gateway"},
-		{503, "Service Unavailable"},
-		{504, "Gateway Timeout"},
-		{505, "HTTP Version Not Supported"},
+		{ 100, "Continue" },
+		{ 101, "Switching Protocols" },
+		{ 102, "Processing" },
+		{ 103, "Early Hints" },
+		{ 200, "OK" },
+		{ 201, "Created" },
+		{ 202, "Accepted" },
+		{ 203, "Non-Authoritative Information" },
+		{ 204, "No Content" },
+		{ 205, "Reset Content" },
+		{ 206, "Partial Content" },
+		{ 300, "Multiple Choices" },
+		{ 301, "Moved Permanently" },
+		{ 302, "Found" },
+		{ 303, "See Other" },
+		{ 304, "Not Modified" },
+		{ 307, "Temporary Redirect" },
+		{ 308, "Permanent Redirect" },
+		{ 400, "Bad Request" },
+		{ 401, "Unauthorized" },
+		{ 402, "Payment Required" },
+		{ 403, "Forbidden" },
+		{ 404, "Not Found" },
+		{ 405, "Method Not Allowed" },
+		{ 406, "Not Acceptable" },
+		{ 408, "Request Timeout" },
+		{ 409, "Conflict" },
+		{ 410, "Gone" },
+		{ 411, "Length Required" },
+		{ 412, "Precondition Failed" },
+		{ 413, "Request Entity Too Large" },
+		{ 414, "Request URI Too Long" },
+		{ 415, "Unsupported Media Type" },
+		{ 417, "Expectation Failed" },
+		{ 421, "Misdirected Request" },
+		{ 422, "Unprocessable Entity" },
+		{ 426, "Upgrade Required" },
+		{ 428, "Precondition Required" },
+		{ 429, "Too Many Requests" },
+		{ 431, "Request Header Fields Too Large" },
+		{ 500, "Internal Server Error" },
+		{ 501, "Not Implemented" },
+		{ 502, "Bad Gateway" },
+		{ 503, "Service Unavailable" },
+		{ 504, "Gateway Timeout" },
+		{ 505, "HTTP Version Not Supported" },
 	};
 
 	for (size_t i = 0; i < sizeof TEXTS / sizeof TEXTS[0]; i++)
@@ -161,7 +162,7 @@ void http_append_escaped(struct buffer *buffer, struct slice text)
 			continue;
 		}
 
-		char escape[3] = {'%', DIGITS[c >> 4], DIGITS[c & 15]};
+		char escape[3] = { '%', DIGITS[c >> 4], DIGITS[c & 15] };
 
 		buffer_append(buffer, escape, sizeof escape);
 	}
@@ -208,5 +209,5 @@ struct slice http_query_find(struct slice query, const char *key)
 		if (slice_equal_text(name, key))
 			return value.data != NULL ? value : SLICE("");
 	}
-	return (struct slice){0};
+	return (struct slice){ 0 };
 }

@@ -23,7 +23,10 @@ struct http_fields {
 
 /* The first field of that name (any letter case), or the empty slice with data NULL. */
 struct slice http_fields_find(struct http_fields fields, const char *name);
-/* Whether a comma-separated field has the token, in any letter case, in any of its lines ("Connection: keep-alive, Upgrade"). */
+/*
+ * Whether a comma-separated field has the token, in any letter case, in any of its lines ("Connection: keep-alive,
+ * Upgrade").
+ */
 bool http_fields_have_token(struct http_fields fields, const char *name, const char *token);
 const char *http_status_text(int status); /* "Not Found"; "Unknown" for others */
 /* Whether text may stand as a method or a field's name (RFC 9110 5.6.2); never true of an empty text. */

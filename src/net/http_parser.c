@@ -1,9 +1,10 @@
 /*
- * llhttp is a push parser with callbacks; what it is fed here stops at each event: its callbacks note what came and pause it, and
- * http_parser_next hands the note to its caller. So no caller ever runs inside llhttp, and may drop the parser at any event.
+ * llhttp is a push parser with callbacks; what it is fed here stops at each event: its callbacks note what came and
+ * pause it, and http_parser_next hands the note to its caller. So no caller ever runs inside llhttp, and may drop the
+ * parser at any event.
  *
- * llhttp knows a fixed set of methods and fails in the middle of others. To tell "no such method" (501) from "not HTTP at all" (400)
- * whatever way the bytes are cut, the method is read here first and then fed as one piece.
+ * llhttp knows a fixed set of methods and fails in the middle of others. To tell "no such method" (501) from "not HTTP
+ * at all" (400) whatever way the bytes are cut, the method is read here first and then fed as one piece.
  */
 #include "net/http_parser.h"
 
@@ -13,7 +14,7 @@
 
 enum {
 	FIRST_FIELD_CAPACITY = 16,
-	LEADING_BYTES = 4,         /* empty lines before a request, RFC 9112 2.2 */
+	LEADING_BYTES = 4,            /* empty lines before a request, RFC 9112 2.2 */
 	FRAMING_BYTES_PER_CHUNK = 16, /* size line and line ends of a chunk, generously */
 	FRAMING_BYTES_PER_BYTE = 2,
 };
@@ -35,6 +36,7 @@ enum {
 	LIMIT_START,
 	LIMIT_BLANKS,
 	LIMIT_PROTOCOL,
+	LIMIT_STATUS,
 };
 
 static const struct {
@@ -47,9 +49,12 @@ static const struct {
 	[LIMIT_MEMORY] = { ERROR_NO_MEMORY, HTTP_FAULT_MEMORY, "no memory for the headers", 0, "" },
 	[LIMIT_HEAD] = { ERROR_LIMIT, HTTP_FAULT_HEAD_TOO_LONG, "headers are over", HTTP_HEADER_BYTES, "bytes" },
 	[LIMIT_TARGET] = { ERROR_LIMIT, HTTP_FAULT_TARGET_TOO_LONG, "target is over", HTTP_TARGET_BYTES, "bytes" },
-	[LIMIT_FIELD_COUNT] = { ERROR_LIMIT, HTTP_FAULT_HEAD_TOO_LONG, "more than", HTTP_HEADER_COUNT, "header fields" },
-	[LIMIT_EXTENSION] = { ERROR_LIMIT, HTTP_FAULT_MALFORMED, "chunk extension is over", HTTP_CHUNK_EXTENSION_BYTES, "bytes" },
-	[LIMIT_FRAMING] = { ERROR_LIMIT, HTTP_FAULT_MALFORMED, "chunk sizes, extensions and trailers outweigh the body", 0, "" },
+	[LIMIT_FIELD_COUNT] = { ERROR_LIMIT, HTTP_FAULT_HEAD_TOO_LONG, "more than", HTTP_HEADER_COUNT,
+	                        "header fields" },
+	[LIMIT_EXTENSION] = { ERROR_LIMIT, HTTP_FAULT_MALFORMED, "chunk extension is over", HTTP_CHUNK_EXTENSION_BYTES,
+	                      "bytes" },
+	[LIMIT_FRAMING] = { ERROR_LIMIT, HTTP_FAULT_MALFORMED, "chunk sizes, extensions and trailers outweigh the body",
+	                    0, "" },
 	[LIMIT_VERSION] = { ERROR_SYNTAX, HTTP_FAULT_VERSION, "version is neither 1.0 nor 1.1", 0, "" },
 	[LIMIT_CODING] = { ERROR_SYNTAX, HTTP_FAULT_CODING, "Transfer-Encoding is not chunked alone", 0, "" },
 	[LIMIT_CODING_HTTP10] = { ERROR_SYNTAX, HTTP_FAULT_MALFORMED, "Transfer-Encoding in HTTP/1.0", 0, "" },
@@ -58,6 +63,7 @@ static const struct {
 	[LIMIT_START] = { ERROR_SYNTAX, HTTP_FAULT_MALFORMED, "does not begin with a method", 0, "" },
 	[LIMIT_BLANKS] = { ERROR_SYNTAX, HTTP_FAULT_MALFORMED, "more than one blank between method and target", 0, "" },
 	[LIMIT_PROTOCOL] = { ERROR_SYNTAX, HTTP_FAULT_MALFORMED, "protocol is not HTTP", 0, "" },
+	[LIMIT_STATUS] = { ERROR_SYNTAX, HTTP_FAULT_MALFORMED, "status is under 100", 0, "" },
 };
 
 static struct http_parser *parser_of(llhttp_t *llhttp)
@@ -136,7 +142,7 @@ static int on_header_field(llhttp_t *llhttp, const char *text, size_t length)
 		}
 		if (parser->field_count == parser->field_capacity && !grow_fields(parser))
 			return stop(parser, LIMIT_MEMORY);
-		parser->fields[parser->field_count++] = (struct http_field){0};
+		parser->fields[parser->field_count++] = (struct http_field){ 0 };
 	}
 	if (is_trailer(llhttp))
 		return 0;
@@ -161,15 +167,15 @@ static int on_header_value(llhttp_t *llhttp, const char *text, size_t length)
 /* Turns the lengths into slices, now that the texts don't move any more. */
 static void place_fields(struct http_parser *parser)
 {
-	const char *at = parser->texts.data + parser->target_length;
+	size_t at = parser->target_length;
 
 	for (size_t i = 0; i < parser->field_count; i++) {
 		struct http_field *field = &parser->fields[i];
 		size_t value_length = field->value.length;
 
-		field->name.data = at;
+		field->name.data = parser->texts.data + at;
 		at += field->name.length;
-		field->value = slice_trim(slice_from(at, value_length));
+		field->value = slice_trim(slice_from(parser->texts.data + at, value_length));
 		at += value_length;
 	}
 }
@@ -195,6 +201,8 @@ static int check_head(const struct http_parser *parser)
 
 	if (!is_our_version(parser))
 		return LIMIT_VERSION;
+	if (parser->llhttp.type == HTTP_RESPONSE && parser->llhttp.status_code < 100)
+		return LIMIT_STATUS;
 	for (size_t i = 0; i < fields.count; i++) {
 		if (slice_equal_fold(fields.items[i].name, SLICE("Host")))
 			hosts++;
@@ -230,14 +238,16 @@ static int on_headers_complete(llhttp_t *llhttp)
 		return 0;
 	}
 	if (parser->head_request)
-		llhttp->flags |= F_SKIPBODY; /* what answering 1 would do; but here the answer is needed for the pause */
+		llhttp->flags |=
+			F_SKIPBODY; /* what answering 1 would do; but here the answer is needed for the pause */
 
 	bool bodyless = (llhttp->flags & F_SKIPBODY) != 0 || status == 101 || status == 204 || status == 304;
 
 	parser->has_length = (llhttp->flags & F_CONTENT_LENGTH) != 0;
 	parser->length = llhttp->content_length;
 	parser->until_close = !bodyless && llhttp_message_needs_eof(llhttp) != 0;
-	parser->has_body = parser->until_close || (!bodyless && ((llhttp->flags & F_CHUNKED) != 0 || parser->length > 0));
+	parser->chunked = !bodyless && (llhttp->flags & F_CHUNKED) != 0;
+	parser->has_body = parser->until_close || parser->chunked || (!bodyless && parser->length > 0);
 	parser->keep_alive = llhttp_should_keep_alive(llhttp) != 0;
 	parser->head_complete = true;
 	parser->event_head = true;
@@ -249,9 +259,10 @@ static int on_body(llhttp_t *llhttp, const char *text, size_t length)
 	struct http_parser *parser = parser_of(llhttp);
 
 	if (parser->piece.length > 0)
-		return -1; /* can't be: each chunk pauses */
+		return -1; /* can't be: nothing is fed beyond a chunk's content */
 	parser->piece = slice_from(text, length);
 	parser->body_bytes += length;
+	parser->chunk_left -= length; /* doesn't matter without chunks */
 	return 0;
 }
 
@@ -272,12 +283,8 @@ static int on_chunk_header(llhttp_t *llhttp)
 
 	parser->extension_bytes = 0;
 	parser->chunk_count++;
+	parser->chunk_left = llhttp->content_length;
 	return 0;
-}
-
-static int on_chunk_complete(llhttp_t *llhttp)
-{
-	return parser_of(llhttp)->piece.length > 0 ? HPE_PAUSED : 0;
 }
 
 static int on_message_complete(llhttp_t *llhttp)
@@ -303,7 +310,6 @@ static const llhttp_settings_t SETTINGS = {
 	.on_chunk_extension_name = on_chunk_extension,
 	.on_chunk_extension_value = on_chunk_extension,
 	.on_chunk_header = on_chunk_header,
-	.on_chunk_complete = on_chunk_complete,
 	.on_message_complete = on_message_complete,
 };
 
@@ -311,7 +317,7 @@ static const llhttp_settings_t SETTINGS = {
 
 static void init(struct http_parser *parser, llhttp_type_t type)
 {
-	*parser = (struct http_parser){0};
+	*parser = (struct http_parser){ 0 };
 	buffer_init(&parser->texts, HTTP_HEADER_BYTES);
 	llhttp_init(&parser->llhttp, type, &SETTINGS);
 	parser->llhttp.data = parser;
@@ -354,7 +360,8 @@ static enum http_parser_event fail(struct http_parser *parser, struct error *err
 	} else {
 		parser->fault = LIMITS[limit].fault;
 		if (LIMITS[limit].number > 0)
-			error_set(err, LIMITS[limit].code, "%s %d %s", LIMITS[limit].text, LIMITS[limit].number, LIMITS[limit].unit);
+			error_set(err, LIMITS[limit].code, "%s %d %s", LIMITS[limit].text, LIMITS[limit].number,
+			          LIMITS[limit].unit);
 		else
 			error_set(err, LIMITS[limit].code, "%s", LIMITS[limit].text);
 	}
@@ -401,9 +408,11 @@ static int read_method(struct http_parser *parser, struct slice *bytes)
 			parser->head_bytes++;
 			return LIMIT_NONE;
 		}
-		if (parser->method_length == 0 && parser->head_bytes < LEADING_BYTES && c == "\r\n"[parser->head_bytes % 2]) {
+		if (parser->method_length == 0 && parser->head_bytes < LEADING_BYTES &&
+		    c == "\r\n"[parser->head_bytes % 2]) {
 			/* an empty line before the request */
-		} else if (!http_is_token(slice_from(&c, 1)) || (parser->method_length == 0 && parser->head_bytes % 2 == 1)) {
+		} else if (!http_is_token(slice_from(&c, 1)) ||
+		           (parser->method_length == 0 && parser->head_bytes % 2 == 1)) {
 			return LIMIT_START;
 		} else if (parser->method_length == sizeof parser->method) {
 			return LIMIT_METHOD;
@@ -416,28 +425,48 @@ static int read_method(struct http_parser *parser, struct slice *bytes)
 	return LIMIT_NONE;
 }
 
-/* Whether sizes, extensions and trailers stay within what honest chunks need: else a peer could keep us busy with no content at all. */
+/*
+ * Whether sizes, extensions and trailers stay within what honest chunks need: else a peer could keep us busy with no
+ * content at all.
+ */
 static bool framing_is_fair(const struct http_parser *parser)
 {
-	uint64_t fair = HTTP_CHUNK_EXTENSION_BYTES + FRAMING_BYTES_PER_CHUNK * parser->chunk_count + FRAMING_BYTES_PER_BYTE * parser->body_bytes;
+	uint64_t fair = HTTP_CHUNK_EXTENSION_BYTES + FRAMING_BYTES_PER_CHUNK * parser->chunk_count +
+	                FRAMING_BYTES_PER_BYTE * parser->body_bytes;
 
 	if (is_trailer(&parser->llhttp))
 		fair += HTTP_HEADER_BYTES;
 	return parser->framing_bytes <= fair;
 }
 
-/* Runs llhttp over the front of *bytes until something came or all is taken. False: failed, limit_code or llhttp says why. */
+/*
+ * How much of the bytes llhttp gets at once: of the head, what is allowed; of chunks, their content in one piece but
+ * what is around it byte by byte, so that framing_is_fair comes to the same verdict however the bytes were cut.
+ */
+static size_t next_length(const struct http_parser *parser, size_t length)
+{
+	size_t most = SIZE_MAX;
+
+	if (!parser->head_complete)
+		most = HTTP_HEADER_BYTES - parser->head_bytes;
+	else if (parser->chunked)
+		most = parser->chunk_left > 0 ? (size_t)parser->chunk_left : 1;
+	return length < most ? length : most;
+}
+
+/*
+ * Runs llhttp over the front of *bytes until something came or all is taken. False: failed, limit_code or llhttp says
+ * why.
+ */
 static bool advance(struct http_parser *parser, struct slice *bytes)
 {
 	bool in_head = !parser->head_complete;
-	size_t length = bytes->length;
+	size_t length = next_length(parser, bytes->length);
 
 	if (parser->llhttp.type == HTTP_REQUEST && parser->target_length == 0 && bytes->data[0] == ' ') {
 		parser->limit_code = LIMIT_BLANKS;
 		return false;
 	}
-	if (in_head && length > HTTP_HEADER_BYTES - parser->head_bytes)
-		length = HTTP_HEADER_BYTES - parser->head_bytes;
 	if (length == 0) {
 		parser->limit_code = LIMIT_HEAD;
 		return false;
@@ -457,14 +486,15 @@ static bool advance(struct http_parser *parser, struct slice *bytes)
 		return true;
 	}
 	parser->framing_bytes += length - parser->piece.length;
-	if (!parser->event_done && !framing_is_fair(parser)) {
+	if (!framing_is_fair(parser)) {
 		parser->limit_code = LIMIT_FRAMING;
 		return false;
 	}
 	return true;
 }
 
-enum http_parser_event http_parser_next(struct http_parser *parser, struct slice *bytes, struct slice *ret_body, struct error *err)
+enum http_parser_event http_parser_next(struct http_parser *parser, struct slice *bytes, struct slice *ret_body,
+                                        struct error *err)
 {
 	if (parser->failed)
 		return fail(parser, err);
@@ -483,7 +513,7 @@ enum http_parser_event http_parser_next(struct http_parser *parser, struct slice
 		}
 		if (parser->piece.length > 0) {
 			*ret_body = parser->piece;
-			parser->piece = (struct slice){0};
+			parser->piece = (struct slice){ 0 };
 			return HTTP_PARSER_BODY;
 		}
 		if (parser->event_done || (parser->head_complete && !parser->has_body))
@@ -516,7 +546,7 @@ struct slice http_parser_target(const struct http_parser *parser)
 
 struct http_fields http_parser_fields(const struct http_parser *parser)
 {
-	return (struct http_fields){.items = parser->fields, .count = parser->field_count};
+	return (struct http_fields){ .items = parser->fields, .count = parser->field_count };
 }
 
 int http_parser_status(const struct http_parser *parser)

@@ -1,12 +1,13 @@
 /*
- * HTTP/1.x messages out of a flow of bytes: llhttp in its strict default, plus the limits and checks that llhttp leaves to us.
- * It knows no loop and calls nobody back; its owner feeds bytes and asks what came:
+ * HTTP/1.x messages out of a flow of bytes: llhttp in its strict default, plus the limits and checks that llhttp leaves
+ * to us. It knows no loop and calls nobody back; its owner feeds bytes and asks what came:
  *
  *	while ((event = http_parser_next(&parser, &bytes, &body, &err)) != HTTP_PARSER_MORE) …
  *
- * Refused here, besides what llhttp refuses (both Content-Length and Transfer-Encoding, repeated or odd Content-Length, bare CR or LF,
- * folded lines, bad characters): heads over HTTP_HEADER_BYTES or HTTP_HEADER_COUNT, targets over HTTP_TARGET_BYTES, chunk extensions
- * and other framing beyond reason, versions other than 1.0 and 1.1, transfer codings other than chunked, and those in HTTP/1.0.
+ * Refused here, besides what llhttp refuses (both Content-Length and Transfer-Encoding, repeated or odd Content-Length,
+ * bare CR or LF, folded lines, bad characters): heads over HTTP_HEADER_BYTES or HTTP_HEADER_COUNT, targets over
+ * HTTP_TARGET_BYTES, chunk extensions and other framing beyond reason, versions other than 1.0 and 1.1, transfer
+ * codings other than chunked, and those in HTTP/1.0.
  */
 #ifndef BALLAST_NET_HTTP_PARSER_H
 #define BALLAST_NET_HTTP_PARSER_H
@@ -56,19 +57,21 @@ struct http_parser {
 	uint64_t body_bytes;    /* content so far */
 	uint64_t framing_bytes; /* after the head: all that isn't content */
 	uint64_t chunk_count;
+	uint64_t chunk_left;    /* content still to come of the current chunk */
 	uint64_t length;        /* what Content-Length said */
 	size_t extension_bytes; /* of the current chunk */
 	struct slice piece;     /* what on_body got during one call of llhttp */
 	char method[HTTP_METHOD_BYTES];
 	size_t method_length;
 	enum http_parser_fault fault;
-	int limit_code;     /* which of our own checks failed, see http_parser.c; 0: none */
-	bool method_known;  /* requests: the method has been read and fed */
-	bool head_request;  /* responses: to a HEAD, so without body */
-	bool field_open;    /* a field's name is being read */
-	bool interim;       /* in a 1xx response, which is skipped */
+	int limit_code;    /* which of our own checks failed, see http_parser.c; 0: none */
+	bool method_known; /* requests: the method has been read and fed */
+	bool head_request; /* responses: to a HEAD, so without body */
+	bool field_open;   /* a field's name is being read */
+	bool interim;      /* in a 1xx response, which is skipped */
 	bool head_complete;
 	bool has_body;
+	bool chunked;
 	bool until_close; /* the body ends with the connection */
 	bool keep_alive;
 	bool has_length;
@@ -84,11 +87,12 @@ void http_parser_init_response(struct http_parser *parser, bool to_head_request)
 void http_parser_reset(struct http_parser *parser);
 
 /* Takes bytes from the front of *bytes and says what came. After FAILED and DONE only http_parser_reset helps. */
-enum http_parser_event http_parser_next(struct http_parser *parser, struct slice *bytes, struct slice *ret_body, struct error *err);
+enum http_parser_event http_parser_next(struct http_parser *parser, struct slice *bytes, struct slice *ret_body,
+                                        struct error *err);
 
 /*
- * The peer ended its side. True if that completes the message (a response's body without a length ends so). Otherwise ERROR_CLOSED: "EOF"
- * when nothing had come, "unexpected EOF" in the middle (spec agent-runtime 0.5).
+ * The peer ended its side. True if that completes the message (a response's body without a length ends so). Otherwise
+ * ERROR_CLOSED: "EOF" when nothing had come, "unexpected EOF" in the middle (spec agent-runtime 0.5).
  */
 bool http_parser_finish(struct http_parser *parser, struct error *err);
 

@@ -65,8 +65,8 @@ static uint64_t timeout_or(uint64_t timeout_ns, uint64_t default_ms)
 	return timeout_ns != 0 ? timeout_ns : default_ms * NS_PER_MS;
 }
 
-struct http_server *http_server_start(struct loop *loop, const struct http_server_options *options, const struct http_server_handler *handler,
-                                      void *context, struct error *err)
+struct http_server *http_server_start(struct loop *loop, const struct http_server_options *options,
+                                      const struct http_server_handler *handler, void *context, struct error *err)
 {
 	struct http_server *server = memory_allocate(sizeof *server);
 	struct stream_listener_options listener_options = {
@@ -122,7 +122,8 @@ static void drain_late(void *context)
 		server_connection_end(server->connections, END_FINISH, true);
 }
 
-void http_server_drain(struct http_server *server, uint64_t timeout_ns, void (*on_drained)(void *context), void *context)
+void http_server_drain(struct http_server *server, uint64_t timeout_ns, void (*on_drained)(void *context),
+                       void *context)
 {
 	struct server_connection *next;
 

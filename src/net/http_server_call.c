@@ -110,14 +110,15 @@ void http_call_resume_body(struct http_call *call)
 static void append_date(struct buffer *head, int64_t wall_ns)
 {
 	static const char DAYS[][4] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
-	static const char MONTHS[][4] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
+	static const char MONTHS[][4] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
+		                          "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
 	time_t seconds = (time_t)(wall_ns / NS_PER_S);
 	struct tm date;
 
 	if (gmtime_r(&seconds, &date) == NULL)
 		return;
-	buffer_append_format(head, "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n", DAYS[date.tm_wday], date.tm_mday, MONTHS[date.tm_mon],
-	                     date.tm_year + 1900, date.tm_hour, date.tm_min, date.tm_sec);
+	buffer_append_format(head, "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n", DAYS[date.tm_wday], date.tm_mday,
+	                     MONTHS[date.tm_mon], date.tm_year + 1900, date.tm_hour, date.tm_min, date.tm_sec);
 }
 
 static void append_start(struct buffer *head, struct server_connection *connection, int status)
@@ -172,7 +173,8 @@ static void plan_answer(struct http_call *call, int status, struct http_fields f
 static bool write_head(struct http_call *call, int status, struct http_fields fields, const char *content_type)
 {
 	struct buffer head;
-	bool has_length = call->answer_body == ANSWER_LENGTH || (call->answer_body == ANSWER_NONE && call->answer_left > 0);
+	bool has_length =
+		call->answer_body == ANSWER_LENGTH || (call->answer_body == ANSWER_NONE && call->answer_left > 0);
 
 	buffer_init(&head, HTTP_HEADER_BYTES);
 	append_start(&head, call->connection, status);
@@ -200,16 +202,40 @@ static void make_room(struct http_call *call, size_t body_length)
 	size_t needed = stream_pending_bytes(call->connection->stream) + HTTP_HEADER_BYTES;
 
 	needed = body_length < SIZE_MAX - needed ? needed + body_length : SIZE_MAX;
-	stream_set_write_limit(call->connection->stream, needed > NET_STREAM_WRITE_BYTES ? needed : NET_STREAM_WRITE_BYTES);
+	stream_set_write_limit(call->connection->stream,
+	                       needed > NET_STREAM_WRITE_BYTES ? needed : NET_STREAM_WRITE_BYTES);
 }
 
-static void respond(struct http_call *call, int status, struct http_fields fields, const char *content_type, struct slice body)
+/* The answer is written: ends the call, and the connection if it must not go on. */
+static void end_answer(struct http_call *call)
+{
+	struct server_connection *connection = call->connection;
+
+	if (call->answer_body == ANSWER_CHUNKED && !call->failed)
+		call->failed = !server_connection_write(connection, SLICE("0\r\n\r\n"));
+	if (call->failed || (call->answer_body == ANSWER_LENGTH && call->answer_left > 0)) {
+		http_call_abort(call, true); /* the peer must not take it for complete */
+		return;
+	}
+	if (connection->close_after || connection->server->draining) {
+		server_connection_end(connection, END_FINISH, false);
+		return;
+	}
+	server_call_drop(call, connection->server->loop);
+	connection->served = true;
+	http_parser_reset(&connection->parser);
+	server_connection_continue(connection);
+}
+
+static void respond(struct http_call *call, int status, struct http_fields fields, const char *content_type,
+                    struct slice body)
 {
 	struct error err;
 
 	if (!is_answerable(call) || call->begun)
 		return;
-	if (!http_fields_check(fields, &err) || (content_type != NULL && !http_is_field_value(slice_of(content_type)))) {
+	if (!http_fields_check(fields, &err) ||
+	    (content_type != NULL && !http_is_field_value(slice_of(content_type)))) {
 		status = 500;
 		fields = (struct http_fields){ 0 };
 		content_type = NULL;
@@ -221,7 +247,7 @@ static void respond(struct http_call *call, int status, struct http_fields field
 	if (write_head(call, status, fields, content_type) && call->answer_body == ANSWER_LENGTH)
 		call->failed = !server_connection_write(call->connection, body);
 	call->answer_left = 0;
-	http_call_end(call);
+	end_answer(call);
 }
 
 void http_call_respond(struct http_call *call, int status, const char *content_type, struct slice body)
@@ -242,7 +268,9 @@ void server_write_refusal(struct server_connection *connection, int status, cons
 
 	buffer_init(&answer, HTTP_HEADER_BYTES);
 	append_start(&answer, connection, status);
-	buffer_append_format(&answer, "Content-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", length);
+	buffer_append_format(
+		&answer, "Content-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
+		length);
 	if (!slice_equal(method, SLICE("HEAD")))
 		buffer_append_format(&answer, "%d %s: %s\n", status, http_status_text(status), reason);
 	if (!answer.failed)
@@ -280,8 +308,8 @@ static bool write_chunk(struct server_connection *connection, struct slice bytes
 	/* All or nothing: half a chunk would be worse than none. */
 	if (stream_pending_bytes(connection->stream) + bytes.length + sizeof size > NET_STREAM_WRITE_BYTES)
 		return false;
-	return server_connection_write(connection, slice_from(size, (size_t)length)) && server_connection_write(connection, bytes) &&
-	       server_connection_write(connection, SLICE("\r\n"));
+	return server_connection_write(connection, slice_from(size, (size_t)length)) &&
+	       server_connection_write(connection, bytes) && server_connection_write(connection, SLICE("\r\n"));
 }
 
 bool http_call_write(struct http_call *call, struct slice bytes)
@@ -310,28 +338,12 @@ size_t http_call_pending_bytes(const struct http_call *call)
 
 void http_call_end(struct http_call *call)
 {
-	struct server_connection *connection = call->connection;
-
 	if (!is_answerable(call))
 		return;
-	if (!call->begun) {
+	if (call->begun)
+		end_answer(call);
+	else
 		http_call_respond(call, 200, NULL, SLICE(""));
-		return;
-	}
-	if (call->answer_body == ANSWER_CHUNKED && !call->failed)
-		call->failed = !server_connection_write(connection, SLICE("0\r\n\r\n"));
-	if (call->failed || (call->answer_body == ANSWER_LENGTH && call->answer_left > 0)) {
-		http_call_abort(call, true); /* the peer must not take it for complete */
-		return;
-	}
-	if (connection->close_after || connection->server->draining) {
-		server_connection_end(connection, END_FINISH, false);
-		return;
-	}
-	server_call_drop(call, connection->server->loop);
-	connection->served = true;
-	http_parser_reset(&connection->parser);
-	server_connection_continue(connection);
 }
 
 void http_call_abort(struct http_call *call, bool reset)
@@ -342,7 +354,8 @@ void http_call_abort(struct http_call *call, bool reset)
 
 /* ---- upgrade ---- */
 
-struct stream *http_call_upgrade(struct http_call *call, struct http_fields fields, struct slice *ret_extra, struct error *err)
+struct stream *http_call_upgrade(struct http_call *call, struct http_fields fields, struct slice *ret_extra,
+                                 struct error *err)
 {
 	struct server_connection *connection = call->connection;
 	struct stream *stream = is_answerable(call) ? connection->stream : NULL;

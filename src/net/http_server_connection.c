@@ -1,9 +1,11 @@
 /*
- * A connection takes one request after the other: the next one is looked at only when the one before is answered and most of the answer
- * has left. Until then what comes waits in `input`, and the stream is paused as soon as anything waits there: that is the back-pressure.
+ * A connection takes one request after the other: the next one is looked at only when the one before is answered and
+ * most of the answer has left. Until then what comes waits in `input`, and the stream is paused as soon as anything
+ * waits there: that is the back-pressure.
  *
- * Handlers may do anything from inside their callbacks: answer, cut the connection, destroy the server. Closed connections and calls that are gone
- * keep their memory until the end of the turn, with `server` or `connection` NULL, and each callback is followed by a look at that.
+ * Handlers may do anything from inside their callbacks: answer, cut the connection, destroy the server. Closed
+ * connections and calls that are gone keep their memory until the end of the turn, with `server` or `connection` NULL,
+ * and each callback is followed by a look at that.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -74,12 +76,14 @@ void server_connection_end(struct server_connection *connection, enum connection
 	server_call_drop(call, server->loop);
 }
 
-/* Answers a request that can't be served, if no answer has begun, and closes. */
+/* Answers a request that can't be served and closes; an answer that has begun already is cut, lest it look complete. */
 static void refuse(struct server_connection *connection, int status, const char *reason)
 {
-	if (connection->call == NULL || !connection->call->begun)
+	bool begun = connection->call != NULL && connection->call->begun;
+
+	if (!begun)
 		server_write_refusal(connection, status, reason);
-	server_connection_end(connection, END_FINISH, true);
+	server_connection_end(connection, begun ? END_RESET : END_FINISH, true);
 }
 
 bool server_connection_is_idle(const struct server_connection *connection)
@@ -113,9 +117,10 @@ static enum read_phase current_phase(const struct server_connection *connection)
 
 	if (call != NULL)
 		return awaits_body(call) ? READ_PHASE_BODY : READ_PHASE_NONE;
-	if (connection->input.length > 0)
-		return READ_PHASE_NONE; /* the peer has to take answers first */
-	return connection->parser.begun || !connection->served ? READ_PHASE_HEAD : READ_PHASE_IDLE;
+	if (connection->parser.begun || !connection->served)
+		return READ_PHASE_HEAD;
+	/* While the peer still takes answers, the time for the next request doesn't run yet. */
+	return stream_pending_bytes(connection->stream) > 0 ? READ_PHASE_NONE : READ_PHASE_IDLE;
 }
 
 static void update_deadline(struct server_connection *connection)
@@ -154,7 +159,8 @@ static void write_late(void *context)
 static void watch_writing(struct server_connection *connection)
 {
 	connection->taken_bytes = connection->written_bytes - stream_pending_bytes(connection->stream);
-	loop_timer_start(connection->server->loop, &connection->write_timer, connection->server->write_timeout_ns, write_late, connection);
+	loop_timer_start(connection->server->loop, &connection->write_timer, connection->server->write_timeout_ns,
+	                 write_late, connection);
 }
 
 bool server_connection_write(struct server_connection *connection, struct slice bytes)
@@ -176,6 +182,8 @@ static void on_drained(void *context)
 	loop_timer_stop(connection->server->loop, &connection->write_timer);
 	if (connection->call == NULL && connection->input.length > 0)
 		server_connection_continue(connection);
+	else
+		update_deadline(connection);
 }
 
 /* ---- requests ---- */
@@ -214,7 +222,8 @@ static int check_head(struct server_connection *connection, const char **ret_rea
 		*ret_reason = "the body is too long";
 		return 413;
 	}
-	if (expect.data != NULL && !http_call_is_http10(connection->call) && !slice_equal_fold(expect, SLICE("100-continue"))) {
+	if (expect.data != NULL && !http_call_is_http10(connection->call) &&
+	    !slice_equal_fold(expect, SLICE("100-continue"))) {
 		*ret_reason = "unknown expectation";
 		return 417;
 	}

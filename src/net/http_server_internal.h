@@ -26,22 +26,22 @@ struct server_connection {
 	struct server_connection *next, *previous;
 	struct stream *stream;
 	struct http_parser parser;
-	struct http_call *call;  /* the request at hand, from its head to the end of its answer */
-	struct buffer input;     /* bytes that came but can't be looked at yet */
-	struct slice *unparsed;  /* while parsing: what is left of the bytes at hand */
+	struct http_call *call; /* the request at hand, from its head to the end of its answer */
+	struct buffer input;    /* bytes that came but can't be looked at yet */
+	struct slice *unparsed; /* while parsing: what is left of the bytes at hand */
 	enum read_phase phase;
-	bool close_after;        /* after the answer at hand */
-	bool served;             /* some request has been answered */
+	bool close_after; /* after the answer at hand */
+	bool served;      /* some request has been answered */
 	struct loop_timer read_timer;
 	struct loop_timer write_timer;
-	uint64_t written_bytes;  /* all that was written to the stream */
-	uint64_t taken_bytes;    /* of that, what the peer had taken when the write timer was started */
-	struct loop_task task;   /* goes on with input */
+	uint64_t written_bytes; /* all that was written to the stream */
+	uint64_t taken_bytes;   /* of that, what the peer had taken when the write timer was started */
+	struct loop_task task;  /* goes on with input */
 	struct loop_garbage garbage;
 };
 
 enum answer_body {
-	ANSWER_NONE,        /* to HEAD, or with a status that has none */
+	ANSWER_NONE, /* to HEAD, or with a status that has none */
 	ANSWER_LENGTH,
 	ANSWER_CHUNKED,
 	ANSWER_UNTIL_CLOSE, /* to an HTTP/1.0 client */
@@ -53,15 +53,15 @@ struct http_call {
 	struct buffer body; /* collected, without on_body */
 	uint64_t body_bytes;
 	struct slice path, query;
-	bool seen;             /* by the handler: it must hear of an abort */
-	bool refused;          /* by on_head: the rest of the request isn't looked at */
+	bool seen;    /* by the handler: it must hear of an abort */
+	bool refused; /* by on_head: the rest of the request isn't looked at */
 	bool request_complete;
 	bool body_paused;
-	bool begun;            /* the answer's head is written */
-	bool broken;           /* the answer can't be what the handler wants: what it writes is dropped */
-	bool failed;           /* something of the answer couldn't be written: it must not look complete */
+	bool begun;  /* the answer's head is written */
+	bool broken; /* the answer can't be what the handler wants: what it writes is dropped */
+	bool failed; /* something of the answer couldn't be written: it must not look complete */
 	enum answer_body answer_body;
-	uint64_t answer_left;  /* ANSWER_LENGTH: bytes still to be written */
+	uint64_t answer_left; /* ANSWER_LENGTH: bytes still to be written */
 	struct loop_garbage garbage;
 };
 
@@ -89,7 +89,7 @@ enum connection_end {
 	END_FINISH, /* what was written goes out, and the peer may read it */
 	END_CLOSE,
 	END_RESET,
-	END_KEEP,   /* the stream is somebody else's now, or gone already */
+	END_KEEP, /* the stream is somebody else's now, or gone already */
 };
 
 /* ---- http_server.c ---- */

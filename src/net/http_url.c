@@ -81,7 +81,8 @@ bool http_url_parse(struct slice url, struct http_origin *ret_origin, struct sli
 	if (has_scheme(&rest, SLICE("https://")))
 		origin.secure = true;
 	else if (!has_scheme(&rest, SLICE("http://")))
-		return error_set(err, ERROR_SYNTAX, "URL \"%.*s\" begins neither with http:// nor with https://", SLICE_ARGS(url));
+		return error_set(err, ERROR_SYNTAX, "URL \"%.*s\" begins neither with http:// nor with https://",
+		                 SLICE_ARGS(url));
 
 	while (end < rest.length && rest.data[end] != '/' && rest.data[end] != '?' && rest.data[end] != '#')
 		end++;
@@ -93,8 +94,10 @@ bool http_url_parse(struct slice url, struct http_origin *ret_origin, struct sli
 	struct slice path = end < rest.length ? slice_from_offset(rest, end) : SLICE("/");
 
 	if (!http_is_target(path))
-		return error_set(err, ERROR_SYNTAX, "URL \"%.*s\": what follows the host must begin with \"/\" and have neither blanks nor \"#\"",
-		                 SLICE_ARGS(url));
+		return error_set(
+			err, ERROR_SYNTAX,
+			"URL \"%.*s\": what follows the host must begin with \"/\" and have neither blanks nor \"#\"",
+			SLICE_ARGS(url));
 	*ret_origin = origin;
 	*ret_path = path;
 	return true;

@@ -2,11 +2,13 @@
 
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "net/limits.h"
 #include "net/tls_hooks.h"
 #include "net/tls_internal.h"
-#include "net/tls_roots.h"
+
+static const char SYSTEM_ROOTS[] = "/etc/ssl/certs/ca-certificates.crt";
 
 /* ---- inputs ---- */
 
@@ -100,10 +102,10 @@ static bool add_system_roots(struct tls_settings *settings, struct error *err)
 {
 	struct buffer pem;
 
-	if (!tls_roots_read(&pem, err))
-		return false;
+	buffer_init(&pem, NET_CA_FILE_BYTES);
 
-	bool added = read_certificates(&settings->trusted, buffer_slice(&pem), false, err);
+	bool added = file_read(SYSTEM_ROOTS, &pem, err) &&
+	             read_certificates(&settings->trusted, buffer_slice(&pem), false, err);
 
 	buffer_destroy(&pem);
 	return added;

@@ -1,7 +1,8 @@
 /*
- * The states follow the connection: shaking hands (clients only), open, closing (our close frame went first). Whatever ends it leads to
- * end(), which hands the stream to its background sending (stream_finish waits for the peer's end, so nothing sent is lost to a reset) and
- * tells the owner. A detached websocket goes the same way without an owner; the loop keeps account of it.
+ * The states follow the connection: shaking hands (clients only), open, closing (our close frame went first). Whatever
+ * ends it leads to end(), which hands the stream to its background sending (stream_finish waits for the peer's end, so
+ * nothing sent is lost to a reset) and tells the owner. A detached websocket goes the same way without an owner; the
+ * loop keeps account of it.
  */
 #include "net/websocket.h"
 
@@ -156,14 +157,16 @@ static void fail_soon(struct websocket *websocket, const struct error *err)
 static bool flush(struct websocket *websocket, struct error *err)
 {
 	struct buffer *output = &websocket->engine.output;
-	bool written = output->length == 0 || websocket->stream == NULL || stream_write(websocket->stream, buffer_slice(output), err);
+	bool written = output->length == 0 || websocket->stream == NULL ||
+	               stream_write(websocket->stream, buffer_slice(output), err);
 
 	buffer_release(output);
 	return written;
 }
 
 /* What came is over: the peer's close frame, or a fault of its. */
-static void end_by_event(struct websocket *websocket, enum websocket_event event, const struct websocket_details *details)
+static void end_by_event(struct websocket *websocket, enum websocket_event event,
+                         const struct websocket_details *details)
 {
 	struct error ignored;
 
@@ -206,7 +209,8 @@ static bool take_response(struct websocket *websocket, struct slice *bytes)
 		return false;
 	case HTTP_PARSER_HEAD:
 		/* A 101 has no body: DONE is next, with nothing more to learn from it. */
-		if (websocket_check_response(http_parser_status(parser), http_parser_fields(parser), websocket->handshake->key, &err))
+		if (websocket_check_response(http_parser_status(parser), http_parser_fields(parser),
+		                             websocket->handshake->key, &err))
 			break;
 		error_wrap(&err, "websocket handshake");
 		end_broken(websocket, &err);
@@ -232,7 +236,8 @@ static void handshake_late(void *context)
 	end_broken(context, &err);
 }
 
-static bool write_request(struct websocket *websocket, const struct websocket_connect_options *options, struct error *err)
+static bool write_request(struct websocket *websocket, const struct websocket_connect_options *options,
+                          struct error *err)
 {
 	bool brackets = strchr(options->stream.host, ':') != NULL;
 	unsigned char nonce[WEBSOCKET_NONCE_BYTES];
@@ -245,24 +250,27 @@ static bool write_request(struct websocket *websocket, const struct websocket_co
 		return error_set(err, ERROR_SYSTEM, "the system has no random bytes for a websocket key");
 	websocket_make_key(nonce, websocket->handshake->key);
 	buffer_init(&request, HTTP_HEADER_BYTES);
-	buffer_append_format(&request, brackets ? "GET %s HTTP/1.1\r\nHost: [%s]" : "GET %s HTTP/1.1\r\nHost: %s", options->path,
-	                     options->stream.host);
+	buffer_append_format(&request, brackets ? "GET %s HTTP/1.1\r\nHost: [%s]" : "GET %s HTTP/1.1\r\nHost: %s",
+	                     options->path, options->stream.host);
 	if (options->stream.port != (options->stream.tls != NULL ? 443 : 80))
 		buffer_append_format(&request, ":%u", options->stream.port);
-	buffer_append_format(&request, "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n",
+	buffer_append_format(&request,
+	                     "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+	                     "Sec-WebSocket-Key: %s\r\n",
 	                     websocket->handshake->key);
 	if (options->user_agent != NULL)
 		buffer_append_format(&request, "User-Agent: %s\r\n", options->user_agent);
 	buffer_append_text(&request, "\r\n");
 
-	bool written = buffer_check(&request, "the websocket request", err) && stream_write(websocket->stream, buffer_slice(&request), err);
+	bool written = buffer_check(&request, "the websocket request", err) &&
+	               stream_write(websocket->stream, buffer_slice(&request), err);
 
 	buffer_destroy(&request);
 	return written;
 }
 
-struct websocket *websocket_connect(struct loop *loop, const struct websocket_connect_options *options, const struct websocket_handler *handler,
-                                    void *context, struct error *err)
+struct websocket *websocket_connect(struct loop *loop, const struct websocket_connect_options *options,
+                                    const struct websocket_handler *handler, void *context, struct error *err)
 {
 	struct websocket *websocket = create(loop, WEBSOCKET_CLIENT, options->max_message_bytes, handler, context, err);
 
@@ -331,7 +339,8 @@ static void on_drained(void *context)
 	struct websocket *websocket = context;
 
 	if (websocket->state == STATE_CLOSING)
-		loop_timer_start(websocket->loop, &websocket->timer, (uint64_t)WEBSOCKET_CLOSE_REPLY_TIMEOUT_MS * NS_PER_MS, close_late, websocket);
+		loop_timer_start(websocket->loop, &websocket->timer,
+		                 (uint64_t)WEBSOCKET_CLOSE_REPLY_TIMEOUT_MS * NS_PER_MS, close_late, websocket);
 }
 
 static void on_close(void *context, const struct error *err)
@@ -360,28 +369,30 @@ static const struct stream_handler STREAM_HANDLER = {
 
 /* ---- the server's handshake ---- */
 
-struct websocket *websocket_accept(struct loop *loop, struct http_call *call, size_t max_message_bytes, const struct websocket_handler *handler,
-                                   void *context, struct error *err)
+struct websocket *websocket_accept(struct loop *loop, struct http_call *call, size_t max_message_bytes,
+                                   const struct websocket_handler *handler, void *context, struct error *err)
 {
 	char accept[WEBSOCKET_ACCEPT_BYTES];
 	struct http_field fields[] = {
 		{ .name = SLICE("connection"), .value = SLICE("upgrade") },
 		{ .name = SLICE("upgrade"), .value = SLICE("websocket") },
-		{ .name = SLICE("sec-websocket-accept"), .value = { .data = accept, .length = WEBSOCKET_ACCEPT_BYTES - 1 } },
+		{ .name = SLICE("sec-websocket-accept"),
+		  .value = { .data = accept, .length = WEBSOCKET_ACCEPT_BYTES - 1 } },
 	};
 	struct slice key;
 	struct slice extra;
 	struct websocket *websocket;
 	struct error failure;
 
-	if (!websocket_check_request(http_call_method(call), http_call_is_http10(call), http_call_fields(call), &key, err))
+	if (!websocket_check_request(http_call_method(call), http_call_is_http10(call), http_call_fields(call), &key,
+	                             err))
 		return NULL;
 	websocket_make_accept(key, accept);
 	websocket = create(loop, WEBSOCKET_SERVER, max_message_bytes, handler, context, err);
 	if (websocket == NULL)
 		return NULL;
-	websocket->stream =
-		http_call_upgrade(call, (struct http_fields){ .items = fields, .count = sizeof fields / sizeof fields[0] }, &extra, err);
+	websocket->stream = http_call_upgrade(
+		call, (struct http_fields){ .items = fields, .count = sizeof fields / sizeof fields[0] }, &extra, err);
 	if (websocket->stream == NULL) {
 		release_websocket(websocket);
 		return NULL;
@@ -390,7 +401,8 @@ struct websocket *websocket_accept(struct loop *loop, struct http_call *call, si
 	stream_set_handler(websocket->stream, &STREAM_HANDLER, websocket);
 	buffer_append_slice(&websocket->early, extra);
 	if (!buffer_check(&websocket->early, "what came behind the websocket request", &failure))
-		fail_soon(websocket, &failure); /* the call is answered, so this is the websocket's end, not the call's */
+		fail_soon(websocket,
+		          &failure); /* the call is answered, so this is the websocket's end, not the call's */
 	else if (extra.length > 0)
 		loop_run_soon(loop, &websocket->task, take_early, websocket);
 	return websocket;
@@ -420,7 +432,8 @@ static bool start_closing(struct websocket *websocket, int code, struct slice re
 	if (!websocket_engine_close(&websocket->engine, code, reason, err) || !flush(websocket, err))
 		return false;
 	websocket->state = STATE_CLOSING;
-	loop_timer_start(websocket->loop, &websocket->timer, (uint64_t)WEBSOCKET_CLOSE_WRITE_TIMEOUT_MS * NS_PER_MS, close_late, websocket);
+	loop_timer_start(websocket->loop, &websocket->timer, (uint64_t)WEBSOCKET_CLOSE_WRITE_TIMEOUT_MS * NS_PER_MS,
+	                 close_late, websocket);
 	return true;
 }
 
@@ -446,7 +459,8 @@ void websocket_detach_and_close(struct websocket *websocket, int code, struct sl
 	if (is_over(websocket))
 		return;
 	websocket->detached = true;
-	if (!websocket->failing && (websocket->state == STATE_CLOSING || start_closing(websocket, code, reason, &ignored)))
+	if (!websocket->failing &&
+	    (websocket->state == STATE_CLOSING || start_closing(websocket, code, reason, &ignored)))
 		loop_leftover_add(websocket->loop, &websocket->leftover, end_leftover, websocket);
 	else
 		end_quietly(websocket);

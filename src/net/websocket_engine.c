@@ -1,14 +1,22 @@
 /*
- * Reading goes frame by frame: header bytes gather until the header is complete and checked, then payload is unmasked on its way into the message
- * (or into `control`, which may come between a message's fragments), then the frame's end is acted upon. Any cut between two reads falls into
- * one of these states, so none of them needs more input than there is.
+ * Reading goes frame by frame: header bytes gather until the header is complete and checked, then payload is unmasked
+ * on its way into the message (or into `control`, which may come between a message's fragments), then the frame's end
+ * is acted upon. Any cut between two reads falls into one of these states, so none of them needs more input than there
+ * is.
  */
 #include "net/websocket_engine.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum opcode { OPCODE_CONTINUATION = 0, OPCODE_TEXT = 1, OPCODE_BINARY = 2, OPCODE_CLOSE = 8, OPCODE_PING = 9, OPCODE_PONG = 10 };
+enum opcode {
+	OPCODE_CONTINUATION = 0,
+	OPCODE_TEXT = 1,
+	OPCODE_BINARY = 2,
+	OPCODE_CLOSE = 8,
+	OPCODE_PING = 9,
+	OPCODE_PONG = 10
+};
 
 enum {
 	FINAL_BIT = 0x80,
@@ -44,7 +52,8 @@ bool websocket_code_is_valid(int code)
 {
 	if (code >= 3000 && code < 5000)
 		return true;
-	return code >= 1000 && code <= 1014 && code != 1004 && code != WEBSOCKET_NO_STATUS && code != WEBSOCKET_ABNORMAL;
+	return code >= 1000 && code <= 1014 && code != 1004 && code != WEBSOCKET_NO_STATUS &&
+	       code != WEBSOCKET_ABNORMAL;
 }
 
 /* ---- UTF-8 in pieces (RFC 3629 section 4) ---- */
@@ -56,7 +65,11 @@ static bool begin_character(struct websocket_utf8 *state, unsigned char byte)
 		return true;
 	if (byte < 0xc2 || byte > 0xf4)
 		return false;
-	*state = (struct websocket_utf8){ .needed = byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3, .least = 0x80, .most = 0xbf };
+	*state = (struct websocket_utf8){ .needed = byte < 0xe0   ? 1
+		                                    : byte < 0xf0 ? 2
+		                                                  : 3,
+		                          .least = 0x80,
+		                          .most = 0xbf };
 	if (byte == 0xe0)
 		state->least = 0xa0; /* overlong below */
 	else if (byte == 0xed)
@@ -89,7 +102,8 @@ static bool check_utf8(struct websocket_utf8 *state, const char *text, size_t le
 
 /* ---- sending ---- */
 
-static size_t put_header(const struct websocket_engine *engine, enum opcode opcode, size_t length, unsigned char header[WEBSOCKET_HEADER_BYTES])
+static size_t put_header(const struct websocket_engine *engine, enum opcode opcode, size_t length,
+                         unsigned char header[WEBSOCKET_HEADER_BYTES])
 {
 	unsigned char mask_bit = engine->role == WEBSOCKET_CLIENT ? MASK_BIT : 0;
 	unsigned length_bytes = length < LENGTH_16 ? 0 : length <= UINT16_MAX ? 2 : 8;
@@ -115,7 +129,9 @@ static bool send_frame(struct websocket_engine *engine, enum opcode opcode, stru
 		header_length += sizeof mask;
 	}
 
-	char *room = payload.length < SIZE_MAX - header_length ? buffer_reserve(&engine->output, header_length + payload.length) : NULL;
+	char *room = payload.length < SIZE_MAX - header_length
+	                     ? buffer_reserve(&engine->output, header_length + payload.length)
+	                     : NULL;
 
 	if (room == NULL) {
 		engine->output.failed = false; /* what was queued before is whole */
@@ -184,8 +200,8 @@ bool websocket_engine_close(struct websocket_engine *engine, int code, struct sl
 
 /* ---- reading ---- */
 
-static enum websocket_event fault(struct websocket_engine *engine, struct websocket_details *details, int code, enum error_code error_code,
-                                  const char *reason)
+static enum websocket_event fault(struct websocket_engine *engine, struct websocket_details *details, int code,
+                                  enum error_code error_code, const char *reason)
 {
 	struct error ignored; /* no memory for the close frame: the connection just ends */
 
@@ -198,7 +214,8 @@ static enum websocket_event fault(struct websocket_engine *engine, struct websoc
 	return WEBSOCKET_EVENT_FAULT;
 }
 
-static enum websocket_event protocol_fault(struct websocket_engine *engine, struct websocket_details *details, const char *reason)
+static enum websocket_event protocol_fault(struct websocket_engine *engine, struct websocket_details *details,
+                                           const char *reason)
 {
 	return fault(engine, details, WEBSOCKET_PROTOCOL_ERROR, ERROR_SYNTAX, reason);
 }
@@ -207,7 +224,8 @@ static enum websocket_event too_big(struct websocket_engine *engine, struct webs
 {
 	char reason[64];
 
-	snprintf(reason, sizeof reason, "read limited at %zu bytes", engine->max_message_bytes + 1); /* spec agent-runtime 11.3.2 */
+	snprintf(reason, sizeof reason, "read limited at %zu bytes",
+	         engine->max_message_bytes + 1); /* spec agent-runtime 11.3.2 */
 	return fault(engine, details, WEBSOCKET_TOO_BIG, ERROR_LIMIT, reason);
 }
 
@@ -281,7 +299,10 @@ static const char *read_length(struct websocket_engine *engine)
 	return NULL;
 }
 
-/* The header is complete: checks what its first two bytes couldn't tell, and prepares for the payload. MORE: all is well. */
+/*
+ * The header is complete: checks what its first two bytes couldn't tell, and prepares for the payload. MORE: all is
+ * well.
+ */
 static enum websocket_event begin_payload(struct websocket_engine *engine, struct websocket_details *details)
 {
 	const char *wrong = read_length(engine);
@@ -306,7 +327,8 @@ static enum websocket_event begin_payload(struct websocket_engine *engine, struc
 }
 
 /* Takes header bytes; MORE with in_payload set when the header is complete. */
-static enum websocket_event take_header(struct websocket_engine *engine, struct slice *bytes, struct websocket_details *details)
+static enum websocket_event take_header(struct websocket_engine *engine, struct slice *bytes,
+                                        struct websocket_details *details)
 {
 	while (bytes->length > 0) {
 		engine->header[engine->header_length++] = (unsigned char)bytes->data[0];
@@ -333,7 +355,8 @@ static void unmask(struct websocket_engine *engine, char *data, size_t length)
 }
 
 /* Takes payload bytes of the frame at hand. */
-static enum websocket_event take_payload(struct websocket_engine *engine, struct slice *bytes, struct websocket_details *details)
+static enum websocket_event take_payload(struct websocket_engine *engine, struct slice *bytes,
+                                         struct websocket_details *details)
 {
 	size_t length = bytes->length < engine->payload_left ? bytes->length : (size_t)engine->payload_left;
 	struct slice piece = slice_from(bytes->data, length);
@@ -352,7 +375,8 @@ static enum websocket_event take_payload(struct websocket_engine *engine, struct
 	char *room = buffer_reserve(&engine->message, length);
 
 	if (room == NULL)
-		return fault(engine, details, WEBSOCKET_INTERNAL_ERROR, ERROR_NO_MEMORY, "no memory for a websocket message");
+		return fault(engine, details, WEBSOCKET_INTERNAL_ERROR, ERROR_NO_MEMORY,
+		             "no memory for a websocket message");
 	memcpy(room, piece.data, length);
 	unmask(engine, room, length);
 	buffer_advance(&engine->message, length);
@@ -398,7 +422,8 @@ static enum websocket_event end_frame(struct websocket_engine *engine, struct we
 	case OPCODE_PING:
 		/* Without memory the pong is left out; the peer will ask again. */
 		if (!engine->close_sent)
-			(void)send_frame(engine, OPCODE_PONG, slice_from(engine->control, engine->control_length), &ignored);
+			(void)send_frame(engine, OPCODE_PONG, slice_from(engine->control, engine->control_length),
+			                 &ignored);
 		return WEBSOCKET_EVENT_MORE;
 	case OPCODE_PONG:
 		return WEBSOCKET_EVENT_MORE;
@@ -418,7 +443,8 @@ static enum websocket_event end_frame(struct websocket_engine *engine, struct we
 	return WEBSOCKET_EVENT_MESSAGE;
 }
 
-enum websocket_event websocket_engine_next(struct websocket_engine *engine, struct slice *bytes, struct websocket_details *ret_details)
+enum websocket_event websocket_engine_next(struct websocket_engine *engine, struct slice *bytes,
+                                           struct websocket_details *ret_details)
 {
 	if (engine->message_given) {
 		engine->message_given = false;

@@ -1,11 +1,12 @@
 /*
- * The WebSocket protocol (RFC 6455) after the handshake, for either side: bytes in, events and bytes out. It knows no loop.
+ * The WebSocket protocol (RFC 6455) after the handshake, for either side: bytes in, events and bytes out. It knows no
+ * loop.
  *
  *	while ((event = websocket_engine_next(&engine, &bytes, &details)) != WEBSOCKET_EVENT_MORE) …
  *	… send engine.output, then buffer_release it
  *
- * What is to be sent (own messages, pongs, close frames) gathers in `output`; its owner sends it and empties it. One message is held in memory
- * at a time, up to the given limit; between messages the engine holds no memory at all.
+ * What is to be sent (own messages, pongs, close frames) gathers in `output`; its owner sends it and empties it. One
+ * message is held in memory at a time, up to the given limit; between messages the engine holds no memory at all.
  */
 #ifndef BALLAST_NET_WEBSOCKET_ENGINE_H
 #define BALLAST_NET_WEBSOCKET_ENGINE_H
@@ -29,8 +30,8 @@ enum websocket_close_code {
 	WEBSOCKET_GOING_AWAY = 1001,
 	WEBSOCKET_PROTOCOL_ERROR = 1002,
 	WEBSOCKET_UNSUPPORTED = 1003,
-	WEBSOCKET_NO_STATUS = 1005,      /* never on the wire */
-	WEBSOCKET_ABNORMAL = 1006,       /* never on the wire */
+	WEBSOCKET_NO_STATUS = 1005, /* never on the wire */
+	WEBSOCKET_ABNORMAL = 1006,  /* never on the wire */
 	WEBSOCKET_INVALID_DATA = 1007,
 	WEBSOCKET_POLICY = 1008,
 	WEBSOCKET_TOO_BIG = 1009,
@@ -42,8 +43,10 @@ enum websocket_role { WEBSOCKET_CLIENT, WEBSOCKET_SERVER };
 enum websocket_event {
 	WEBSOCKET_EVENT_MORE,    /* everything was taken; feed more */
 	WEBSOCKET_EVENT_MESSAGE, /* details: payload, is_text */
-	WEBSOCKET_EVENT_CLOSE,   /* the peer's close frame came, and is answered in output unless ours went first; details: code, payload = reason */
-	WEBSOCKET_EVENT_FAULT,   /* the peer broke the rules; a close frame is in output unless one went before; details: code, payload = reason, err */
+	/* The peer's close frame came, and is answered in output unless ours went first. details: code, payload = reason */
+	WEBSOCKET_EVENT_CLOSE,
+	/* The peer broke the rules; our close frame is in output unless one went first. details: code, payload = reason, err */
+	WEBSOCKET_EVENT_FAULT,
 };
 
 /* Valid until the engine is called again. */
@@ -94,14 +97,18 @@ void websocket_engine_init(struct websocket_engine *engine, enum websocket_role 
 void websocket_engine_destroy(struct websocket_engine *engine);
 
 /* Takes bytes from the front of *bytes and says what came. After CLOSE and FAULT it only swallows. */
-enum websocket_event websocket_engine_next(struct websocket_engine *engine, struct slice *bytes, struct websocket_details *ret_details);
+enum websocket_event websocket_engine_next(struct websocket_engine *engine, struct slice *bytes,
+                                           struct websocket_details *ret_details);
 
-/* Each appends one frame to output; false with *err (ERROR_CLOSED after a close frame, memory, no randomness) and nothing appended. */
+/*
+ * Each appends one frame to output; false with *err (ERROR_CLOSED after a close frame, memory, no randomness) and
+ * nothing appended.
+ */
 bool websocket_engine_send(struct websocket_engine *engine, struct slice message, bool is_text, struct error *err);
 bool websocket_engine_ping(struct websocket_engine *engine, struct slice payload, struct error *err);
 /*
- * The close frame, once: a second one is ignored. A code that may not be on the wire sends none. The reason is cut to 123 bytes at a
- * character's border, and before anything that isn't UTF-8.
+ * The close frame, once: a second one is ignored. A code that may not be on the wire sends none. The reason is cut to
+ * 123 bytes at a character's border, and before anything that isn't UTF-8.
  */
 bool websocket_engine_close(struct websocket_engine *engine, int code, struct slice reason, struct error *err);
 

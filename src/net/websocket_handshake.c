@@ -72,11 +72,13 @@ static bool is_key(struct slice text)
 	size_t written;
 
 	return text.length == WEBSOCKET_KEY_BYTES - 1 &&
-	       mbedtls_base64_decode(nonce, sizeof nonce, &written, (const unsigned char *)text.data, text.length) == 0 &&
+	       mbedtls_base64_decode(nonce, sizeof nonce, &written, (const unsigned char *)text.data, text.length) ==
+	               0 &&
 	       written == sizeof nonce;
 }
 
-bool websocket_check_request(struct slice method, bool is_http10, struct http_fields fields, struct slice *ret_key, struct error *err)
+bool websocket_check_request(struct slice method, bool is_http10, struct http_fields fields, struct slice *ret_key,
+                             struct error *err)
 {
 	struct slice key = find_single(fields, "Sec-WebSocket-Key");
 

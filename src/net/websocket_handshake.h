@@ -23,12 +23,14 @@ void websocket_make_key(const unsigned char nonce[WEBSOCKET_NONCE_BYTES], char k
 void websocket_make_accept(struct slice key, char accept[WEBSOCKET_ACCEPT_BYTES]);
 
 /*
- * Client: whether the server agreed (RFC 6455 4.1, spec agent-runtime 11.2.2): 101, Upgrade, Connection, the right accept value, and neither a
- * subprotocol nor an extension, since none was offered. Otherwise a sentence that names what is wrong.
+ * Client: whether the server agreed (RFC 6455 4.1, spec agent-runtime 11.2.2): 101, Upgrade, Connection, the right
+ * accept value, and neither a subprotocol nor an extension, since none was offered. Otherwise a sentence that names
+ * what is wrong.
  */
 bool websocket_check_response(int status, struct http_fields fields, const char *key, struct error *err);
 
 /* Server: whether the request asks for a websocket as it must (RFC 6455 4.2.1); *ret_key points into fields. */
-bool websocket_check_request(struct slice method, bool is_http10, struct http_fields fields, struct slice *ret_key, struct error *err);
+bool websocket_check_request(struct slice method, bool is_http10, struct http_fields fields, struct slice *ret_key,
+                             struct error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * One token per call. Comments are gathered on the way: a // comment on the line of the previous token belongs to that token,
- * and the // lines right above a token, without an empty line between, belong to the token. Block comments are skipped.
+ * One token per call. Comments are gathered on the way: a // comment on the line of the previous token belongs to that
+ * token, and the // lines right above a token, without an empty line between, belong to the token. Block comments are
+ * skipped.
  */
 #include "protogen/lexer.h"
 
@@ -75,7 +76,8 @@ static void count_newlines(struct lexer *lexer, struct gap *gap, const char *sta
 	}
 }
 
-static bool take(struct lexer *lexer, enum token_kind kind, const char *start, const struct gap *gap, struct token *ret_token)
+static bool take(struct lexer *lexer, enum token_kind kind, const char *start, const struct gap *gap,
+                 struct token *ret_token)
 {
 	struct slice text = slice_from(start, (size_t)(lexer->cursor - start));
 
@@ -126,9 +128,18 @@ bool lexer_next(struct lexer *lexer, struct token *ret_token, struct error *err)
 				count_newlines(lexer, &gap, start);
 				continue;
 			}
-			identifier { lexer->cursor = YYCURSOR; return take(lexer, TOKEN_IDENTIFIER, start, &gap, ret_token); }
-			integer    { lexer->cursor = YYCURSOR; return take(lexer, TOKEN_INTEGER, start, &gap, ret_token); }
-			string     { lexer->cursor = YYCURSOR; return take(lexer, TOKEN_STRING, start, &gap, ret_token); }
+			identifier {
+				lexer->cursor = YYCURSOR;
+				return take(lexer, TOKEN_IDENTIFIER, start, &gap, ret_token);
+			}
+			integer {
+				lexer->cursor = YYCURSOR;
+				return take(lexer, TOKEN_INTEGER, start, &gap, ret_token);
+			}
+			string {
+				lexer->cursor = YYCURSOR;
+				return take(lexer, TOKEN_STRING, start, &gap, ret_token);
+			}
 			[{}()[\]<>=;:,.-] {
 				lexer->cursor = YYCURSOR;
 				return take(lexer, TOKEN_SYMBOL, start, &gap, ret_token);
@@ -139,7 +150,10 @@ bool lexer_next(struct lexer *lexer, struct token *ret_token, struct error *err)
 				lexer->cursor = start;
 				return take(lexer, TOKEN_END, start, &gap, ret_token);
 			}
-			["] { return schema_error(lexer->place, err, "a string must end on its line and hold no backslash"); }
+			["] {
+				return schema_error(lexer->place, err,
+				                    "a string must end on its line and hold no backslash");
+			}
 			"/*" { return schema_error(lexer->place, err, "comment without end"); }
 			* { return schema_error(lexer->place, err, "unexpected character '%c'", *start); }
 		*/

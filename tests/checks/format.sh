@@ -12,4 +12,4 @@ case ${1:-} in
 *) how='--dry-run --Werror' ;;
 esac
 # shellcheck disable=SC2086 # $how is words
-find src tests vendor/config -name node_modules -prune -o -name '*.[ch]' -print0 | xargs -0 -r clang-format-14 --style=file $how
+find src tests vendor/config \( -name node_modules -o -path tests/unit/protogen/golden \) -prune -o -name '*.[ch]' -print0 | xargs -0 -r clang-format-14 --style=file $how

@@ -1,5 +1,6 @@
 /*
- * Asks the agent's own page: the series is put into the form it has there (labels by name, values escaped) and looked up line by line.
+ * Asks the agent's own page: the series is put into the form it has there (labels by name, values escaped) and looked
+ * up line by line.
  */
 #include "tests/support/agent_metrics_recorder.h"
 
@@ -40,7 +41,9 @@ static int by_name(const void *a, const void *b)
 	return slice_compare(((const struct label *)a)->name, ((const struct label *)b)->name);
 }
 
-/* Takes `name="value"` and what separates it from the next; a quote within a value isn't followed by `,name="` or `}`. */
+/*
+ * Takes `name="value"` and what separates it from the next; a quote within a value isn't followed by `,name="` or `}`.
+ */
 static struct label take_label(struct slice *rest)
 {
 	struct label label = { .name = slice_take_until(rest, '=') };

@@ -1,6 +1,6 @@
 /*
- * A value is a slice of text. Nothing is built: an object is searched for each key of the other one, which is quick enough
- * for lines of a few kilobytes.
+ * A value is a slice of text. Nothing is built: an object is searched for each key of the other one, which is quick
+ * enough for lines of a few kilobytes.
  */
 #include "tests/support/replay_compare.h"
 

@@ -1,6 +1,6 @@
 /*
- * Compares two lines of replay output as JSON values, by the rules of spec replay 5: the order of keys and the spelling of
- * numbers don't matter, nor does the text of a panic or of a dump's error.
+ * Compares two lines of replay output as JSON values, by the rules of spec replay 5: the order of keys and the spelling
+ * of numbers don't matter, nor does the text of a panic or of a dump's error.
  */
 #ifndef BALLAST_TESTS_REPLAY_COMPARE_H
 #define BALLAST_TESTS_REPLAY_COMPARE_H

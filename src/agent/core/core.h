@@ -1,5 +1,6 @@
 /*
- * The scaling core: one virtual machine's state, the events that change it, and the actions that follow (spec agent-core).
+ * The scaling core: one virtual machine's state, the events that change it, and the actions that follow (spec
+ * agent-core).
  *
  * Pure: no clock, no sockets, no allocation. Every event is a function; the caller passes the time, then asks for the
  * actions. An action returned has no effect until the matching core_…_starting_request. The struct is copyable by value
@@ -35,8 +36,8 @@ struct core_config {
 	int64_t monitor_requested_upscale_valid_period_ns;
 	int64_t monitor_retry_wait_ns;
 	/*
-	 * A bound that what is in use has already passed counts as what is in use, instead of failing (spec README, decision 1).
-	 * The agent sets it; replay doesn't, to stay comparable with the reference.
+	 * A bound that what is in use has already passed counts as what is in use, instead of failing (spec README,
+	 * decision 1). The agent sets it; replay doesn't, to stay comparable with the reference.
 	 */
 	bool clamp_instead_of_fail;
 };
@@ -145,8 +146,8 @@ void core_set_debug(struct core *core, bool enabled);
 
 void core_plugin_starting_request(struct core *core, int64_t now_ns, struct resources resources);
 /*
- * E-7. False with ERROR_REFUSED and the texts of E-7 when the permit isn't acceptable: it then counts as a failed request,
- * and the core lives on. False with ERROR_INVARIANT when no request was ever started.
+ * E-7. False with ERROR_REFUSED and the texts of E-7 when the permit isn't acceptable: it then counts as a failed
+ * request, and the core lives on. False with ERROR_INVARIANT when no request was ever started.
  */
 bool core_plugin_request_successful(struct core *core, int64_t now_ns, struct revision_with_time target_revision,
                                     struct resources permit, struct error *err);

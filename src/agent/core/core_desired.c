@@ -1,20 +1,13 @@
 /*
- * What the VM should have (spec agent-core 4.2): the goal of the metrics, raised by what the vm-monitor asked for or refused
- * to give back, then cut to the VM's bounds. Bounds win over everything but a refused downscale, which holds what it holds.
+ * What the VM should have (spec agent-core 4.2): the goal of the metrics, raised by what the vm-monitor asked for or
+ * refused to give back, then cut to the VM's bounds. Bounds win over everything but a refused downscale, which holds
+ * what it holds.
  */
 #include "agent/core/core.h"
 #include "agent/core/core_internal.h"
 
 static const char WARN_ABOVE_MAXIMUM[] =
 	"Can't decrease desired resources to within VM maximum because of vm-monitor previously denied downscale request";
-
-static bool check_compute_unit(struct resources unit, struct error *err)
-{
-	if (unit.cpu_milli == 0 || unit.mem_bytes == 0)
-		return error_set(err, ERROR_INVARIANT,
-		                 "division by zero: a compute unit has neither zero CPU nor zero memory");
-	return true;
-}
 
 static uint32_t units_above_cpu(struct resources amount, struct resources unit)
 {
@@ -75,7 +68,7 @@ static bool raise_for_requested_upscale(const struct core *core, int64_t now_ns,
 		instant_remaining(upscale->at_ns, core->config.monitor_requested_upscale_valid_period_ns, now_ns);
 	if (desired->upscale_remaining_ns <= 0 || (!upscale->cpu && !upscale->memory))
 		return true;
-	if (!check_compute_unit(unit, err))
+	if (!resources_check_unit(unit, err))
 		return false;
 	if (upscale->cpu)
 		required = larger(required, units_above_cpu(upscale->base, unit));
@@ -101,7 +94,7 @@ static bool raise_for_denied_downscale(const struct core *core, int64_t now_ns, 
 		instant_remaining(denied->at_ns, core->config.monitor_denied_downscale_cooldown_ns, now_ns);
 	if (desired->denied_remaining_ns <= 0)
 		return true;
-	if (!check_compute_unit(unit, err))
+	if (!resources_check_unit(unit, err))
 		return false;
 
 	uint32_t required = larger(units_above_cpu(denied->requested, unit), units_above_mem(denied->requested, unit));

@@ -1,5 +1,6 @@
 /*
- * Events only note what happened (spec agent-core 3); everything follows from the state when core_next_actions is asked.
+ * Events only note what happened (spec agent-core 3); everything follows from the state when core_next_actions is
+ * asked.
  */
 #include <string.h>
 
@@ -18,7 +19,10 @@ static void observe_applied_revision(struct core *core, struct revision_with_tim
 {
 	struct error ignored;
 
-	/* The slot gets our own target, whatever the VM reported; the reported one goes to the source only (pitfall 13). */
+	/*
+	 * The slot gets our own target, whatever the VM reported; the reported one goes to the source only (pitfall
+	 * 13).
+	 */
 	revision_propagate(applied.updated_at_ns, core->neonvm.target_revision, &core->neonvm.current_revision,
 	                   core_report_neonvm_latency, core);
 	if (!revision_source_observe(&core->revision_source, applied.updated_at_ns, applied.revision,

@@ -34,6 +34,9 @@ struct core_plan {
 	struct core_actions actions;
 };
 
+/* Whether a failure at failed_at still forbids a retry; then the plan waits for its end. */
+bool core_plan_backs_off(struct core_plan *plan, struct optional_instant failed_at, int64_t retry_wait_ns);
+
 void core_plan_plugin(const struct core *core, struct core_plan *plan);                               /* 4.3 */
 bool core_plan_neonvm(struct core *core, struct core_plan *plan, struct error *err);                  /* 4.4 */
 bool core_plan_monitor_upscale(const struct core *core, struct core_plan *plan, struct error *err);   /* 4.5 */

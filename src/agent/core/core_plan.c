@@ -1,8 +1,8 @@
 /*
  * Requests to the scheduler plugin and to NeonVM (spec agent-core 4.3, 4.4).
  *
- * Increases are asked of the plugin before they happen, decreases reported after they happened. NeonVM is asked for what
- * lies between the monitor's approval (for less) and the plugin's permit (for more).
+ * Increases are asked of the plugin before they happen, decreases reported after they happened. NeonVM is asked for
+ * what lies between the monitor's approval (for less) and the plugin's permit (for more).
  */
 #include "agent/core/core.h"
 #include "agent/core/core_internal.h"
@@ -35,11 +35,6 @@ static struct resources using_or_about_to(const struct core *core, struct resour
 	return resources_max(using, core->neonvm.ongoing_requested.value);
 }
 
-static int64_t subtract_saturating(int64_t a, int64_t b)
-{
-	return instant_remaining(a, 0, b);
-}
-
 static struct plugin_view view_plugin(const struct core *core, const struct core_plan *plan)
 {
 	const struct core_plugin_state *plugin = &core->plugin;
@@ -50,9 +45,8 @@ static struct plugin_view view_plugin(const struct core *core, const struct core
 	struct plugin_view view = { 0 };
 
 	if (plugin->has_last_request)
-		view.tick_remaining_ns =
-			subtract_saturating(core->config.plugin_request_tick_ns,
-		                            instant_difference(plan->now_ns, plugin->last_request_at_ns));
+		view.tick_remaining_ns = instant_remaining(plugin->last_request_at_ns,
+		                                           core->config.plugin_request_tick_ns, plan->now_ns);
 	if (denied)
 		view.denied_remaining_ns = instant_remaining(plugin->last_request_at_ns,
 		                                             core->config.plugin_denied_retry_wait_ns, plan->now_ns);
@@ -74,8 +68,7 @@ static void ask_plugin(const struct core *core, struct core_plan *plan, struct r
 	};
 }
 
-/* Whether a failure at failed_at still forbids a retry; then the plan waits for its end. */
-static bool backs_off(struct core_plan *plan, struct optional_instant failed_at, int64_t retry_wait_ns)
+bool core_plan_backs_off(struct core_plan *plan, struct optional_instant failed_at, int64_t retry_wait_ns)
 {
 	if (!failed_at.present)
 		return false;
@@ -98,7 +91,7 @@ void core_plan_plugin(const struct core *core, struct core_plan *plan)
 			core_warn(core, WARN_PLUGIN_ONGOING);
 		return;
 	}
-	if (backs_off(plan, plugin->last_failure_at, core->config.plugin_retry_wait_ns)) {
+	if (core_plan_backs_off(plan, plugin->last_failure_at, core->config.plugin_retry_wait_ns)) {
 		core_warn(core, WARN_PLUGIN_FAILED);
 		return;
 	}
@@ -165,7 +158,7 @@ bool core_plan_neonvm(struct core *core, struct core_plan *plan, struct error *e
 		warn_neonvm_blocked(core, target);
 		return true;
 	}
-	if (backs_off(plan, core->neonvm.request_failed_at, core->config.neonvm_retry_wait_ns)) {
+	if (core_plan_backs_off(plan, core->neonvm.request_failed_at, core->config.neonvm_retry_wait_ns)) {
 		core_warn(core, WARN_NEONVM_FAILED);
 		return true;
 	}

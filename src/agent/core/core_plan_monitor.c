@@ -1,6 +1,6 @@
 /*
- * Requests to the vm-monitor (spec agent-core 4.5, 4.6): it is told of more after it happened, and asked for less before,
- * one compute unit at a time.
+ * Requests to the vm-monitor (spec agent-core 4.5, 4.6): it is told of more after it happened, and asked for less
+ * before, one compute unit at a time.
  */
 #include "agent/core/core.h"
 #include "agent/core/core_internal.h"
@@ -22,19 +22,6 @@ static const char WARN_DOWNSCALE_FAILED[] = "Wanted to send vm-monitor downscale
 static bool ongoing_for(const struct core *core, struct resources target)
 {
 	return resources_equal(core->monitor.ongoing_requested, target);
-}
-
-static bool backs_off(const struct core *core, struct core_plan *plan, struct optional_instant failed_at)
-{
-	if (!failed_at.present)
-		return false;
-
-	int64_t remaining_ns = instant_remaining(failed_at.ns, core->config.monitor_retry_wait_ns, plan->now_ns);
-
-	if (remaining_ns <= 0)
-		return false;
-	core_wait_at_most(&plan->wait, remaining_ns);
-	return true;
 }
 
 static struct core_change_request change_request(const struct core *core, const struct core_plan *plan,
@@ -72,7 +59,7 @@ bool core_plan_monitor_upscale(const struct core *core, struct core_plan *plan, 
 			core_warn(core, WARN_UPSCALE_UPSCALE);
 		return true;
 	}
-	if (backs_off(core, plan, monitor->upscale_failure_at)) {
+	if (core_plan_backs_off(plan, monitor->upscale_failure_at, core->config.monitor_retry_wait_ns)) {
 		core_warn(core, WARN_UPSCALE_FAILED);
 		return true;
 	}
@@ -108,7 +95,7 @@ static bool downscale_is_blocked(const struct core *core, struct core_plan *plan
 			core_warn(core, WARN_DOWNSCALE_DOWNSCALE);
 		return true;
 	}
-	if (backs_off(core, plan, monitor->downscale_failure_at)) {
+	if (core_plan_backs_off(plan, monitor->downscale_failure_at, core->config.monitor_retry_wait_ns)) {
 		core_warn(core, WARN_DOWNSCALE_FAILED);
 		return true;
 	}

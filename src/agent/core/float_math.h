@@ -1,6 +1,6 @@
 /*
- * Floating point as the reference does it (spec agent-core 0): NaN wins over every number, and conversions to integers are
- * defined for every value, as on amd64.
+ * Floating point as the reference does it (spec agent-core 0): NaN wins over every number, and conversions to integers
+ * are defined for every value, as on amd64.
  */
 #ifndef BALLAST_AGENT_CORE_FLOAT_MATH_H
 #define BALLAST_AGENT_CORE_FLOAT_MATH_H

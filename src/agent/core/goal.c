@@ -1,8 +1,10 @@
 /*
- * Three independent measures of need, each in compute units: CPU by load average, memory by what is allocated (and, when
- * the file cache's working set is known, by that plus what is allocated), and the file cache alone. The highest wins.
+ * Three independent measures of need, each in compute units: CPU by load average, memory by what is allocated (and,
+ * when the file cache's working set is known, by that plus what is allocated), and the file cache alone. The highest
+ * wins.
  *
- * The order of operations is the specification's, one rounding each: don't simplify, and compile with -ffp-contract=off.
+ * The order of operations is the specification's, one rounding each: don't simplify, and compile with
+ * -ffp-contract=off.
  */
 #include "agent/core/goal.h"
 

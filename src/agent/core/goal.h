@@ -46,7 +46,10 @@ struct goal_input {
 	void *warn_context;
 };
 
-/* Fails with ERROR_INVARIANT when a needed field of the configuration is absent or the windows can't be worked with (G-7). */
+/*
+ * Fails with ERROR_INVARIANT when a needed field of the configuration is absent or the windows can't be worked with
+ * (G-7).
+ */
 bool goal_calculate(const struct goal_input *input, struct goal *ret_goal, struct error *err);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * Time as the scaling core sees it (spec agent-core 0).
  *
- * An instant is nanoseconds since 1970 as int64_t; RFC3339_ZERO (the smallest int64_t) is the zero instant, earlier than
- * every other by more than a duration can say. A duration is nanoseconds as int64_t. Results that don't fit saturate.
- * The agent passes wall time at process start plus monotonic time since then, so instants never step.
+ * An instant is nanoseconds since 1970 as int64_t; RFC3339_ZERO (the smallest int64_t) is the zero instant, earlier
+ * than every other by more than a duration can say. A duration is nanoseconds as int64_t. Results that don't fit
+ * saturate. The agent passes wall time at process start plus monotonic time since then, so instants never step.
  */
 #ifndef BALLAST_AGENT_CORE_INSTANT_H
 #define BALLAST_AGENT_CORE_INSTANT_H

@@ -1,5 +1,6 @@
 /*
- * One pass over the page notes what there is of the wanted families; only then, when the whole page has parsed, is it judged.
+ * One pass over the page notes what there is of the wanted families; only then, when the whole page has parsed, is it
+ * judged.
  */
 #include "agent/core/metrics_input.h"
 

@@ -16,12 +16,14 @@
 
 /* What to do with values that no machine can have. */
 enum metrics_input_check {
-	METRICS_INPUT_AS_IS, /* NaN and negative values pass (replay) */
-	METRICS_INPUT_REJECT_UNUSABLE, /* a needed value that isn't finite or is negative fails the page, naming the series (agent) */
+	METRICS_INPUT_AS_IS,           /* replay: NaN and negative values pass */
+	METRICS_INPUT_REJECT_UNUSABLE, /* agent: one that isn't finite or is negative fails the page, naming the series */
 };
 
-/* The parser is only a workplace, reused from page to page. On failure *ret_metrics is untouched; code ERROR_SYNTAX, ERROR_LIMIT
- * or ERROR_NO_MEMORY. */
+/*
+ * The parser is only a workplace, reused from page to page. On failure *ret_metrics is untouched; code ERROR_SYNTAX,
+ * ERROR_LIMIT or ERROR_NO_MEMORY.
+ */
 bool metrics_input_read_system(struct metrics_text_parser *parser, struct slice page, enum metrics_input_check check,
                                struct system_metrics *ret_metrics, struct error *err);
 bool metrics_input_read_lfc(struct metrics_text_parser *parser, struct slice page, enum metrics_input_check check,

@@ -61,12 +61,19 @@ struct resources resources_multiply(struct resources unit, uint16_t factor)
 	};
 }
 
-bool resources_divide(struct resources amount, struct resources unit, struct resources_quotient *ret_quotient,
-                      struct error *err)
+bool resources_check_unit(struct resources unit, struct error *err)
 {
 	if (unit.cpu_milli == 0 || unit.mem_bytes == 0)
 		return error_set(err, ERROR_INVARIANT,
 		                 "division by zero: a compute unit has neither zero CPU nor zero memory");
+	return true;
+}
+
+bool resources_divide(struct resources amount, struct resources unit, struct resources_quotient *ret_quotient,
+                      struct error *err)
+{
+	if (!resources_check_unit(unit, err))
+		return false;
 
 	uint16_t by_cpu = (uint16_t)(amount.cpu_milli / unit.cpu_milli);
 	uint16_t by_mem = (uint16_t)(amount.mem_bytes / unit.mem_bytes);

@@ -34,13 +34,17 @@ struct resources resources_add(struct resources a, struct resources b);      /* 
 struct resources resources_subtract(struct resources a, struct resources b); /* 0 instead of a negative result */
 struct resources resources_multiply(struct resources unit, uint16_t factor); /* wraps at 32 and 64 bits */
 
-/* Whether amount is a whole multiple of unit, the same in both fields, and which; quotients are cut to 16 bits (T-2). */
+/*
+ * Whether amount is a whole multiple of unit, the same in both fields, and which; quotients are cut to 16 bits (T-2).
+ */
 struct resources_quotient {
 	bool whole;
 	uint16_t units; /* 0 unless whole */
 };
 
-/* ERROR_INVARIANT when unit has a zero field. */
+/* ERROR_INVARIANT when the unit has a zero field: nothing can be counted in it. */
+bool resources_check_unit(struct resources unit, struct error *err);
+/* As resources_check_unit. */
 bool resources_divide(struct resources amount, struct resources unit, struct resources_quotient *ret_quotient,
                       struct error *err);
 
@@ -52,8 +56,8 @@ void resources_print(struct resources amount, struct buffer *out);
 
 /*
  * Moves current towards desired, decreasing no further than lower and increasing no further than upper where these are
- * present (N-3). A lower bound above current, or an upper one below it, in any field, is ERROR_INVARIANT; with `lenient`
- * such a bound counts as if it were current (spec README, decision 1).
+ * present (N-3). A lower bound above current, or an upper one below it, in any field, is ERROR_INVARIANT; with
+ * `lenient` such a bound counts as if it were current (spec README, decision 1).
  */
 bool resources_clamp(struct resources current, struct resources desired, struct optional_resources lower,
                      struct optional_resources upper, bool lenient, struct resources *ret_clamped, struct error *err);

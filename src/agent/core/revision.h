@@ -1,5 +1,6 @@
 /*
- * Revisions: numbers that let latencies be measured from a change of the target to its arrival (spec agent-core 1.5, 7).
+ * Revisions: numbers that let latencies be measured from a change of the target to its arrival (spec agent-core 1.5,
+ * 7).
  *
  * A revision source hands out numbers and remembers when; observing a number reports how long ago it was handed out.
  */
@@ -52,8 +53,8 @@ struct revision_source {
 void revision_source_init(struct revision_source *source, int64_t initial_revision);
 struct revision revision_source_next(struct revision_source *source, int64_t now_ns, uint64_t flags);
 /*
- * Reports the latency of an observed revision of this source to the callback (may be NULL) and forgets it and all before.
- * Older ones than are remembered are fine; a future one is ERROR_INVARIANT "revision is in the future" (V-3).
+ * Reports the latency of an observed revision of this source to the callback (may be NULL) and forgets it and all
+ * before. Older ones than are remembered are fine; a future one is ERROR_INVARIANT "revision is in the future" (V-3).
  */
 bool revision_source_observe(struct revision_source *source, int64_t moment_ns, struct revision revision,
                              revision_latency_callback *callback, void *context, struct error *err);

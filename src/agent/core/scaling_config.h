@@ -1,7 +1,8 @@
 /*
  * The tunables of the goal formula: the agent's defaults and a VM's overrides of them (spec agent-core 1.3).
  *
- * Each field may be absent. The effective configuration is computed anew on every use, so an override acts at once (T-11).
+ * Each field may be absent. The effective configuration is computed anew on every use, so an override acts at once
+ * (T-11).
  */
 #ifndef BALLAST_AGENT_CORE_SCALING_CONFIG_H
 #define BALLAST_AGENT_CORE_SCALING_CONFIG_H

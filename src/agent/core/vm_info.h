@@ -50,7 +50,10 @@ struct resources vm_info_using(const struct vm_info *vm);
 struct resources vm_info_min(const struct vm_info *vm);
 struct resources vm_info_max(const struct vm_info *vm);
 
-/* Takes amount as what is in use; memory that isn't a whole slot is dropped (T-9). ERROR_INVARIANT for slots of 0 bytes. */
+/*
+ * Takes amount as what is in use; memory that isn't a whole slot is dropped (T-9). ERROR_INVARIANT for slots of 0
+ * bytes.
+ */
 bool vm_info_set_using(struct vm_info *vm, struct resources amount, struct error *err);
 
 #endif

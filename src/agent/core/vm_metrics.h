@@ -16,7 +16,9 @@ struct system_metrics {
 /* Pages have about 60 windows of a minute; more than this many are an error of the page. */
 enum { LFC_WINDOWS_MAX = 512 };
 
-/* The local file cache of Postgres. window_pages[i]: estimated working set of the last i + 1 minutes, in 8 KiB pages. */
+/*
+ * The local file cache of Postgres. window_pages[i]: estimated working set of the last i + 1 minutes, in 8 KiB pages.
+ */
 struct lfc_metrics {
 	double cache_hits_total; /* this and the next two are carried, not decided by */
 	double cache_misses_total;

@@ -18,7 +18,10 @@
 bool working_set_estimate(const double *series, size_t count, double max_increase_factor, int64_t initial_offset,
                           int64_t window_size, double *ret_pages, struct error *err);
 
-/* The highest value reached when each growth step goes on for project_length more steps. ERROR_INVARIANT below 2 elements. */
+/*
+ * The highest value reached when each growth step goes on for project_length more steps. ERROR_INVARIANT below 2
+ * elements.
+ */
 bool working_set_project_next_highest(const double *series, size_t count, double project_length, double *ret_pages,
                                       struct error *err);
 

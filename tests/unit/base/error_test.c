@@ -75,7 +75,10 @@ static void a_cut_leaves_no_half_of_a_character(void **state)
 	struct error err;
 	char longer[sizeof err.text + 8];
 
-	/* Each é has two bytes; with one byte in front, one of them straddles the place of the cut, without it none does. */
+	/*
+	 * Each é has two bytes; with one byte in front, one of them straddles the place of the cut, without it none
+	 * does.
+	 */
 	for (size_t shift = 0; shift < 2; shift++) {
 		memset(longer, 'x', shift);
 		for (size_t i = shift; i + 1 < sizeof longer; i += 2)

@@ -109,6 +109,41 @@ static void only_whole_decimal_numbers_within_64_bits_are_read(void **state)
 	assert_int_equal(value, 7);
 }
 
+static void a_sign_may_stand_before_a_number_within_63_bits(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		int64_t value;
+	} RIGHT[] = {
+		{ "0", 0 },
+		{ "-0", 0 },
+		{ "+42", 42 },
+		{ "-42", -42 },
+		{ "9223372036854775807", INT64_MAX },
+		{ "-9223372036854775808", INT64_MIN },
+	};
+	static const char *const WRONG[] = { "",
+		                             "-",
+		                             "+",
+		                             "--1",
+		                             "+-1",
+		                             "- 1",
+		                             "1.0",
+		                             "9223372036854775808",
+		                             "-9223372036854775809",
+		                             "-18446744073709551616" };
+	int64_t value = 7;
+
+	for (size_t i = 0; i < sizeof WRONG / sizeof WRONG[0]; i++)
+		assert_false(slice_to_i64(slice_of(WRONG[i]), &value));
+	assert_int_equal(value, 7);
+	for (size_t i = 0; i < sizeof RIGHT / sizeof RIGHT[0]; i++) {
+		assert_true(slice_to_i64(slice_of(RIGHT[i].text), &value));
+		assert_true(value == RIGHT[i].value);
+	}
+}
+
 static void utf8_is_checked_as_rfc_3629_says(void **state)
 {
 	(void)state;
@@ -203,6 +238,7 @@ int main(void)
 		cmocka_unit_test(an_offset_past_the_end_gives_the_empty_slice),
 		cmocka_unit_test(taking_until_a_separator_leaves_the_rest),
 		cmocka_unit_test(only_whole_decimal_numbers_within_64_bits_are_read),
+		cmocka_unit_test(a_sign_may_stand_before_a_number_within_63_bits),
 		cmocka_unit_test(utf8_is_checked_as_rfc_3629_says),
 		cmocka_unit_test(the_next_character_has_its_length_and_code_point),
 		cmocka_unit_test(hashes_differ_where_texts_do),

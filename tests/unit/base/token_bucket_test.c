@@ -60,6 +60,18 @@ static void time_that_goes_backwards_gives_no_tokens(void **state)
 	assert_int_equal(token_bucket_take(&bucket, START_NS - 10 * SECOND), 11 * SECOND);
 }
 
+static void a_bucket_made_at_time_zero_is_full(void **state)
+{
+	(void)state;
+	struct token_bucket bucket;
+	struct error err;
+
+	assert_true(token_bucket_init(&bucket, 1, 2, 0, &err));
+	assert_int_equal(token_bucket_take(&bucket, 0), 0);
+	assert_int_equal(token_bucket_take(&bucket, 0), 0);
+	assert_int_equal(token_bucket_take(&bucket, 0), SECOND);
+}
+
 static void a_rate_of_zero_is_refused_and_changes_nothing(void **state)
 {
 	(void)state;
@@ -80,6 +92,7 @@ int main(void)
 		cmocka_unit_test(an_idle_bucket_fills_up_to_its_burst_only),
 		cmocka_unit_test(asking_takes_nothing),
 		cmocka_unit_test(time_that_goes_backwards_gives_no_tokens),
+		cmocka_unit_test(a_bucket_made_at_time_zero_is_full),
 		cmocka_unit_test(a_rate_of_zero_is_refused_and_changes_nothing),
 	};
 

@@ -92,7 +92,6 @@ static void the_shipped_configuration_is_read(void **state)
 	assert_int_equal(config.monitor.max_failed_request_rate.threshold, 2);
 	assert_int_equal(config.metrics.lfc.port, 9499);
 	assert_true(slice_equal_text(config.scheduler.scheduler_name, "autoscale-scheduler"));
-	assert_false(config.scheduler.has_protocol_version);
 	assert_int_equal(config.neonvm.request_timeout_seconds, 10);
 	assert_true(config.has_dump_state);
 	assert_int_equal(config.dump_state.port, 10300);

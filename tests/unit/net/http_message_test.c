@@ -11,7 +11,10 @@
 #include "net/http_message.h"
 
 /* SLICE as a constant. */
-#define TEXT(literal) { literal, sizeof(literal) - 1 }
+#define TEXT(literal)                        \
+	{                                    \
+		literal, sizeof(literal) - 1 \
+	}
 
 static const struct http_field ITEMS[] = {
 	{ TEXT("Connection"), TEXT("keep-alive, Upgrade") },
@@ -46,10 +49,18 @@ static void what_would_break_out_of_its_line_is_refused(void **state)
 {
 	(void)state;
 	static const struct http_field BAD[] = {
-		{ TEXT("X"), TEXT("a\r\nSet-Cookie: b") }, { TEXT("X"), TEXT("a\nb") },    { TEXT("X"), TEXT("a\rb") },
-		{ TEXT("X"), TEXT("a\0b") },               { TEXT("X"), TEXT("a\x7f") },   { TEXT("X:"), TEXT("a") },
-		{ TEXT("X Y"), TEXT("a") },                { TEXT("X\r\nY"), TEXT("a") },  { TEXT(""), TEXT("a") },
-		{ TEXT("X\0"), TEXT("a") },                { TEXT("\xc3\xa9"), TEXT("a") }, { TEXT("X"), TEXT("a\x1b[31m") },
+		{ TEXT("X"), TEXT("a\r\nSet-Cookie: b") },
+		{ TEXT("X"), TEXT("a\nb") },
+		{ TEXT("X"), TEXT("a\rb") },
+		{ TEXT("X"), TEXT("a\0b") },
+		{ TEXT("X"), TEXT("a\x7f") },
+		{ TEXT("X:"), TEXT("a") },
+		{ TEXT("X Y"), TEXT("a") },
+		{ TEXT("X\r\nY"), TEXT("a") },
+		{ TEXT(""), TEXT("a") },
+		{ TEXT("X\0"), TEXT("a") },
+		{ TEXT("\xc3\xa9"), TEXT("a") },
+		{ TEXT("X"), TEXT("a\x1b[31m") },
 	};
 	static const struct http_field GOOD = { TEXT("X-!#$%&'*+.^_`|~9"), TEXT("a\tb \xc3\xa9 \"c\"") };
 	struct error err;
@@ -66,7 +77,8 @@ static void targets_are_paths_of_visible_ascii(void **state)
 {
 	(void)state;
 	static const char *const GOOD[] = { "/", "/a/b?c=d&e=%20", "*", "/?", "//" };
-	static const char *const BAD[] = { "", "a", "/a b", "/a\r\nb", "/a#b", "/\xc3\xa9", "**", "http://a/", "/a\tb", "/\x7f" };
+	static const char *const BAD[] = { "",          "a",  "/a b",      "/a\r\nb", "/a#b",
+		                           "/\xc3\xa9", "**", "http://a/", "/a\tb",   "/\x7f" };
 
 	for (size_t i = 0; i < sizeof GOOD / sizeof GOOD[0]; i++)
 		assert_true(http_is_target(slice_of(GOOD[i])));

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "net/http_parser.h"
 #include "http_vectors.h"
+#include "net/http_parser.h"
 
 enum { BODY_LIMIT_BYTES = 1024 * 1024, SHORT_INPUT_BYTES = 400 };
 
@@ -66,7 +66,9 @@ static void note_failure(struct reading *reading, const struct error *err)
 	if (reading->parser.llhttp.type == HTTP_REQUEST)
 		buffer_append_format(&reading->summary, "%d", status_of_fault(reading->parser.fault));
 	else
-		buffer_append_text(&reading->summary, err->code == ERROR_SYNTAX ? "syntax" : err->code == ERROR_LIMIT ? "limit" : "?");
+		buffer_append_text(&reading->summary, err->code == ERROR_SYNTAX  ? "syntax"
+		                                      : err->code == ERROR_LIMIT ? "limit"
+		                                                                 : "?");
 	assert_string_not_equal(error_root(err), "");
 	reading->over = true;
 }
@@ -138,8 +140,8 @@ static void read_in_pieces(const struct http_vector *vector, bool requests, size
 	}
 	end(&reading, vector->eof);
 	if (strcmp(reading.summary.data, vector->expected) != 0)
-		fail_msg("%s (%zu, then %zu bytes at a time):\n%s\ninstead of\n%s", vector->name, first, step, reading.summary.data,
-		         vector->expected);
+		fail_msg("%s (%zu, then %zu bytes at a time):\n%s\ninstead of\n%s", vector->name, first, step,
+		         reading.summary.data, vector->expected);
 	http_parser_reset(&reading.parser);
 	buffer_destroy(&reading.body);
 	buffer_destroy(&reading.summary);
@@ -204,7 +206,8 @@ static void a_response_to_head_has_no_body_whatever_it_says(void **state)
 {
 	(void)state;
 	struct http_parser parser;
-	struct slice bytes = SLICE("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+	struct slice bytes = SLICE(
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
 	struct slice body;
 	struct error err;
 	uint64_t length = 0;
@@ -228,7 +231,8 @@ static void what_follows_a_message_is_left_to_the_caller(void **state)
 {
 	(void)state;
 	struct http_parser parser;
-	struct slice bytes = SLICE("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x02hi");
+	struct slice bytes = SLICE(
+		"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x02hi");
 	struct slice body;
 	struct error err;
 
@@ -250,7 +254,8 @@ static void errors_name_what_is_wrong(void **state)
 
 	http_parser_init_response(&parser, false);
 	assert_int_equal(http_parser_next(&parser, &bytes, &body, &err), HTTP_PARSER_FAILED);
-	assert_string_equal(err.text, "malformed HTTP response: Transfer-Encoding can't be present with Content-Length");
+	assert_string_equal(err.text,
+	                    "malformed HTTP response: Transfer-Encoding can't be present with Content-Length");
 	assert_int_equal(http_parser_next(&parser, &bytes, &body, &err), HTTP_PARSER_FAILED);
 	http_parser_reset(&parser);
 
@@ -267,12 +272,14 @@ static void every_failing_allocation_is_survived(void **state)
 
 	for (unsigned long n = 1;; n++) {
 		struct http_parser parser;
-		struct slice bytes = SLICE("POST /a/long/path/so/that/the/texts/have/to/grow HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 2\r\nC: 3\r\n"
-		                           "D: 4\r\nE: 5\r\nF: 6\r\nG: 7\r\nH: 8\r\nI: 9\r\nJ: 10\r\nK: 11\r\nL: 12\r\nM: 13\r\n"
-		                           "N: 14\r\nO: 15\r\nP: 16\r\nQ: 17\r\nContent-Length: 3\r\n"
-		                           "R: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n"
-		                           "T: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n"
-		                           "S: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n\r\nabc");
+		struct slice bytes =
+			SLICE("POST /a/long/path/so/that/the/texts/have/to/grow HTTP/1.1\r\nHost: a\r\n"
+		              "A: 1\r\nB: 2\r\nC: 3\r\n"
+		              "D: 4\r\nE: 5\r\nF: 6\r\nG: 7\r\nH: 8\r\nI: 9\r\nJ: 10\r\nK: 11\r\nL: 12\r\nM: 13\r\n"
+		              "N: 14\r\nO: 15\r\nP: 16\r\nQ: 17\r\nContent-Length: 3\r\n"
+		              "R: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n"
+		              "T: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n"
+		              "S: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n\r\nabc");
 		struct slice body;
 		struct error err;
 

@@ -1,5 +1,6 @@
 /*
- * A server for tests whose handler does what the path says, and records what it is told. Shared by the tests of server, client and websocket.
+ * A server for tests whose handler does what the path says, and records what it is told. Shared by the tests of server,
+ * client and websocket.
  */
 #ifndef BALLAST_TESTS_UNIT_NET_HTTP_SITE_H
 #define BALLAST_TESTS_UNIT_NET_HTTP_SITE_H
@@ -16,9 +17,9 @@ struct site {
 	struct http_server *server;
 	struct address address;
 	unsigned requests, aborts, heads;
-	struct http_call *call;   /* the last one that was kept open: /hold, /stream */
-	struct buffer streamed;   /* on_body */
-	bool pauses;              /* on_body pauses at each piece */
+	struct http_call *call; /* the last one that was kept open: /hold, /stream */
+	struct buffer streamed; /* on_body */
+	bool pauses;            /* on_body pauses at each piece */
 	bool destroyed;
 	void (*on_request)(struct site *site, struct http_call *call); /* replaces the paths */
 	bool (*on_head)(struct site *site, struct http_call *call);
@@ -116,9 +117,9 @@ static inline void site_init_with(struct site *site, struct loop *loop, const st
 
 static inline void site_init(struct site *site, struct loop *loop)
 {
-	static const struct http_server_handler HANDLER = {
-		.on_head = site_on_head, .on_request = site_on_request, .on_abort = site_on_abort
-	};
+	static const struct http_server_handler HANDLER = { .on_head = site_on_head,
+		                                            .on_request = site_on_request,
+		                                            .on_abort = site_on_abort };
 	struct http_server_options options = site_options();
 
 	site_init_with(site, loop, &options, &HANDLER);

@@ -1,5 +1,6 @@
 /*
- * HTTP and websockets over TLS: what stream_test and tls_test can't see, since pools, reloads and lingering ends belong to the layer above.
+ * HTTP and websockets over TLS: what stream_test and tls_test can't see, since pools, reloads and lingering ends belong
+ * to the layer above.
  */
 #include "http_site.h"
 #include "tls_scene.h"

@@ -32,7 +32,6 @@ struct http_vector {
 	char expected[1024];
 };
 
-
 /* One byte at *at, which may be written as an escape. */
 static inline char vector_take_byte(const char **at)
 {
@@ -98,7 +97,9 @@ static inline void vector_finish(struct http_vector *vector, void (*use)(const s
 	vector->name[0] = '\0';
 }
 
-/* Calls use for each case of tests/vectors/FILE; returns how many there were. Fails the test if the file can't be read. */
+/*
+ * Calls use for each case of tests/vectors/FILE; returns how many there were. Fails the test if the file can't be read.
+ */
 static inline int http_vectors_walk(const char *file, void (*use)(const struct http_vector *vector))
 {
 	char path[512];
@@ -122,7 +123,8 @@ static inline int http_vectors_walk(const char *file, void (*use)(const struct h
 		} else if (line[0] == '>') {
 			size_t length = strlen(vector.expected);
 
-			snprintf(vector.expected + length, sizeof vector.expected - length, "%s%s", length > 0 ? "\n" : "", line + 2);
+			snprintf(vector.expected + length, sizeof vector.expected - length, "%s%s",
+			         length > 0 ? "\n" : "", line + 2);
 		} else if (strcmp(line, "eof") == 0) {
 			vector.eof = true;
 		} else {

@@ -1,6 +1,6 @@
 /*
- * Replaces the machine's clocks in a test program by ones that can be moved on, so that waits of seconds and minutes take no time.
- * To be included by one file of a program.
+ * Replaces the machine's clocks in a test program by ones that can be moved on, so that waits of seconds and minutes
+ * take no time. To be included by one file of a program.
  */
 #ifndef BALLAST_TESTS_UNIT_NET_TEST_CLOCK_H
 #define BALLAST_TESTS_UNIT_NET_TEST_CLOCK_H

@@ -8,7 +8,6 @@
 #include "base/rng.h"
 #include "net/tls_ca.h"
 #include "net/tls_internal.h"
-#include "net/tls_roots.h"
 #include "peer.h"
 
 static struct {
@@ -329,7 +328,7 @@ static void among_certificates_to_trust_a_strange_one_is_passed_over(void **stat
 
 static void without_certificates_to_trust_the_systems_count(void **state)
 {
-	static const char PATH[] = "certificates to trust: /etc/ssl/certs/ca-certificates.crt: ";
+	static const char PATH[] = "certificates to trust: open /etc/ssl/certs/ca-certificates.crt: ";
 	struct certificates *made = *state;
 	struct tls_client_options options = { 0 };
 	struct error err;
@@ -342,19 +341,6 @@ static void without_certificates_to_trust_the_systems_count(void **state)
 		assert_memory_equal(err.text, PATH, sizeof PATH - 1);
 	}
 	tls_settings_release(settings);
-}
-
-static void a_file_of_roots_that_is_missing_or_too_large_is_named(void **state)
-{
-	struct buffer pem;
-	struct error err;
-
-	(void)state;
-	assert_false(tls_roots_read_file("/nonexistent/roots.pem", &pem, &err));
-	assert_string_equal(err.text, "/nonexistent/roots.pem: no such file or directory");
-	assert_false(tls_roots_read_file("/dev/zero", &pem, &err));
-	assert_int_equal(err.code, ERROR_LIMIT);
-	assert_string_equal(err.text, "/dev/zero: the file of root certificates is over 4194304 bytes");
 }
 
 static void a_ca_refuses_names_it_can_not_write(void **state)
@@ -390,7 +376,6 @@ int main(void)
 		cmocka_unit_test(wrong_inputs_are_named),
 		cmocka_unit_test(among_certificates_to_trust_a_strange_one_is_passed_over),
 		cmocka_unit_test(without_certificates_to_trust_the_systems_count),
-		cmocka_unit_test(a_file_of_roots_that_is_missing_or_too_large_is_named),
 		cmocka_unit_test(a_ca_refuses_names_it_can_not_write),
 	};
 

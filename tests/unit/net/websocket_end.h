@@ -63,7 +63,9 @@ static inline void end_on_close(void *context, int code, struct slice reason, co
 		end->in_close(end);
 }
 
-static const struct websocket_handler END_HANDLER = { .on_open = end_on_open, .on_message = end_on_message, .on_close = end_on_close };
+static const struct websocket_handler END_HANDLER = { .on_open = end_on_open,
+	                                              .on_message = end_on_message,
+	                                              .on_close = end_on_close };
 
 static inline void end_init(struct websocket_end *end)
 {

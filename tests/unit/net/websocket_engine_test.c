@@ -31,7 +31,10 @@ static bool no_random(void *context, void *data, size_t length)
 }
 
 /* SLICE as a constant. */
-#define TEXT(literal) { literal, sizeof(literal) - 1 }
+#define TEXT(literal)                        \
+	{                                    \
+		literal, sizeof(literal) - 1 \
+	}
 
 /* ---- building frames ---- */
 
@@ -143,7 +146,8 @@ static void run_feed(struct run *run, struct slice bytes)
 }
 
 /* Feeds the bytes in pieces; then events and, unless data is NULL, what was sent must be as expected. */
-static void check_cut(struct slice bytes, enum websocket_role role, size_t first, size_t step, const char *events, struct slice sent)
+static void check_cut(struct slice bytes, enum websocket_role role, size_t first, size_t step, const char *events,
+                      struct slice sent)
 {
 	struct run run;
 	size_t length = first;
@@ -160,7 +164,8 @@ static void check_cut(struct slice bytes, enum websocket_role role, size_t first
 	if (strcmp(run.events.data, events) != 0)
 		fail_msg("cut at %zu, then every %zu bytes:\n%s\ninstead of\n%s", first, step, run.events.data, events);
 	if (sent.data != NULL && !slice_equal(buffer_slice(&run.sent), sent))
-		fail_msg("cut at %zu, then every %zu bytes: %zu bytes were sent that aren't as expected", first, step, run.sent.length);
+		fail_msg("cut at %zu, then every %zu bytes: %zu bytes were sent that aren't as expected", first, step,
+		         run.sent.length);
 	run_destroy(&run);
 }
 
@@ -268,7 +273,9 @@ static void the_mask_keeps_its_phase_over_split_reads_and_starts_anew_with_each_
 	add_frame(&bytes, 0x00, SLICE("fgh"));
 	add_frame(&bytes, 0x89, SLICE("12345"));
 	add_frame(&bytes, 0x80, SLICE("ijklmn"));
-	check(&bytes, "text abcdefghijklmn\n", SLICE("\x8a\x05" "12345"));
+	check(&bytes, "text abcdefghijklmn\n",
+	      SLICE("\x8a\x05"
+	            "12345"));
 }
 
 static void a_ping_of_125_bytes_is_answered_with_the_same(void **state)
@@ -356,7 +363,8 @@ static void a_length_with_its_top_bit_is_refused(void **state)
 	(void)state;
 	struct bytes bytes = from_client();
 
-	add_raw(&bytes, SLICE("\x82\xff\x80\0\0\0\0\0\0\0" "mask"));
+	add_raw(&bytes, SLICE("\x82\xff\x80\0\0\0\0\0\0\0"
+	                      "mask"));
 	check_fault(&bytes, 1002, "length has its top bit set");
 }
 
@@ -405,7 +413,8 @@ static void a_message_over_the_limit_is_refused_before_it_comes(void **state)
 
 	/* A length near 2^63 neither wraps nor allocates. */
 	bytes = from_client();
-	add_raw(&bytes, SLICE("\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xff" "mask"));
+	add_raw(&bytes, SLICE("\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xff"
+	                      "mask"));
 	check_fault(&bytes, 1009, "read limited at 32769 bytes");
 }
 
@@ -428,10 +437,22 @@ static void invalid_text_is_refused_however_it_is_cut(void **state)
 {
 	(void)state;
 	static const struct slice BAD[] = {
-		TEXT("a\xff"),         TEXT("\x80"),             TEXT("\xc0\xaf"),         TEXT("\xc1\xbf"),
-		TEXT("\xe0\x80\xaf"),  TEXT("\xe0\x9f\xbf"),     TEXT("\xed\xa0\x80"),     TEXT("\xed\xbf\xbf"),
-		TEXT("\xf0\x8f\xbf\xbf"), TEXT("\xf4\x90\x80\x80"), TEXT("\xf5\x80\x80\x80"), TEXT("\xc3"),
-		TEXT("\xe1\xbd"),      TEXT("\xf0\x9f\x98"),     TEXT("\xc3\x28"),         TEXT("\xe1\x28\xa1"),
+		TEXT("a\xff"),
+		TEXT("\x80"),
+		TEXT("\xc0\xaf"),
+		TEXT("\xc1\xbf"),
+		TEXT("\xe0\x80\xaf"),
+		TEXT("\xe0\x9f\xbf"),
+		TEXT("\xed\xa0\x80"),
+		TEXT("\xed\xbf\xbf"),
+		TEXT("\xf0\x8f\xbf\xbf"),
+		TEXT("\xf4\x90\x80\x80"),
+		TEXT("\xf5\x80\x80\x80"),
+		TEXT("\xc3"),
+		TEXT("\xe1\xbd"),
+		TEXT("\xf0\x9f\x98"),
+		TEXT("\xc3\x28"),
+		TEXT("\xe1\x28\xa1"),
 		TEXT("\xf0\x28\x8c\xbc"),
 	};
 
@@ -513,7 +534,8 @@ static void a_close_frame_in_the_middle_of_a_message_ends_it(void **state)
 static void close_codes_are_checked(void **state)
 {
 	(void)state;
-	static const int GOOD[] = { 1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999 };
+	static const int GOOD[] = { 1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010,
+		                    1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999 };
 	static const int BAD[] = { 0, 1, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65535 };
 
 	for (size_t i = 0; i < sizeof GOOD / sizeof GOOD[0]; i++) {
@@ -573,11 +595,14 @@ static void our_close_is_sent_once_and_the_peers_answer_isnt_answered(void **sta
 	add_frame(&bytes, 0x01, SLICE("\xff"));
 	add_frame(&bytes, 0x89, SLICE("p"));
 	add_frame(&bytes, 0x80, SLICE(""));
-	add_frame(&bytes, 0x88, SLICE("\x03\xe8" "bye"));
+	add_frame(&bytes, 0x88,
+	          SLICE("\x03\xe8"
+	                "bye"));
 	run_feed(&run, buffer_slice(&bytes.buffer));
 	buffer_destroy(&bytes.buffer);
 	assert_true(slice_equal(buffer_slice(&run.events), SLICE("close 1000 bye\n")));
-	assert_true(slice_equal(buffer_slice(&run.sent), SLICE("\x88\x05\x03\xe8" "bye")));
+	assert_true(slice_equal(buffer_slice(&run.sent), SLICE("\x88\x05\x03\xe8"
+	                                                       "bye")));
 	assert_null(run.engine.message.data);
 	run_destroy(&run);
 }
@@ -623,7 +648,10 @@ static void reasons_are_cut_at_a_characters_border(void **state)
 
 	/* Nothing invalid goes out. */
 	websocket_engine_init(&engine, WEBSOCKET_SERVER, LIMIT_BYTES, NULL, NULL);
-	assert_true(websocket_engine_close(&engine, 1011, SLICE("ok\xff" "more"), &err));
+	assert_true(websocket_engine_close(&engine, 1011,
+	                                   SLICE("ok\xff"
+	                                         "more"),
+	                                   &err));
 	assert_true(slice_equal(buffer_slice(&engine.output), SLICE("\x88\x04\x03\xf3ok")));
 	websocket_engine_destroy(&engine);
 }
@@ -669,8 +697,8 @@ static void what_one_side_sends_the_other_reads_at_every_length(void **state)
 			struct slice message = slice_from(payload, LENGTHS[i]);
 
 			websocket_engine_init(&sender, (enum websocket_role)from, 0, fixed_random, NULL);
-			websocket_engine_init(&receiver, from == WEBSOCKET_CLIENT ? WEBSOCKET_SERVER : WEBSOCKET_CLIENT, sizeof payload,
-			                      fixed_random, NULL);
+			websocket_engine_init(&receiver, from == WEBSOCKET_CLIENT ? WEBSOCKET_SERVER : WEBSOCKET_CLIENT,
+			                      sizeof payload, fixed_random, NULL);
 			assert_true(websocket_engine_send(&sender, message, false, &err));
 
 			struct slice bytes = buffer_slice(&sender.output);

@@ -78,8 +78,8 @@ static void child_end(struct child *child)
 	assert_int_equal(waitpid(child->pid, &status, 0), child->pid);
 	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) != 0)
-		fail_msg("node ended with %d (run vendor/setup.sh?): %.*s", WEXITSTATUS(status), (int)child->text.length,
-		         child->text.data != NULL ? child->text.data : "");
+		fail_msg("node ended with %d (run vendor/setup.sh?): %.*s", WEXITSTATUS(status),
+		         (int)child->text.length, child->text.data != NULL ? child->text.data : "");
 	buffer_destroy(&child->text);
 }
 
@@ -113,7 +113,8 @@ static void our_client_understands_their_server(void **state)
 	assert_true(websocket_send(end.websocket, SLICE("\xff\0\xfe"), false, &err));
 	end_send(&end, "fragments");
 	TURN_UNTIL(loop, end.messages == 4);
-	assert_true(slice_equal(buffer_slice(&end.text), SLICE("h\xc3\xa9llo\n\n\xff\0\xfe\none two \xe2\x82\xac three\n")));
+	assert_true(slice_equal(buffer_slice(&end.text),
+	                        SLICE("h\xc3\xa9llo\n\n\xff\0\xfe\none two \xe2\x82\xac three\n")));
 	buffer_clear(&end.text);
 	end_send(&end, "ping");
 	end_send(&end, "big");

@@ -69,7 +69,8 @@ static void raw_init(struct raw *raw)
 
 static struct slice request_key(const struct raw *raw)
 {
-	const char *found = memmem(raw->host.peer.received.data, raw->host.peer.received.length, "Sec-WebSocket-Key: ", 19);
+	const char *found =
+		memmem(raw->host.peer.received.data, raw->host.peer.received.length, "Sec-WebSocket-Key: ", 19);
 
 	assert_non_null(found);
 	return slice_from(found + 19, WEBSOCKET_KEY_BYTES - 1);
@@ -82,7 +83,8 @@ static void raw_accept(struct raw *raw, const char *more)
 
 	websocket_make_accept(request_key(raw), accept);
 	snprintf(text, sizeof text,
-	         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n%s",
+	         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\n"
+	         "Sec-WebSocket-Accept: %s\r\n\r\n%s",
 	         accept, more);
 	peer_write(&raw->host.peer, slice_of(text));
 	TURN_UNTIL(raw->loop, raw->client.opened == 1);
@@ -447,7 +449,8 @@ static void the_request_is_as_the_agents_must_be(void **state)
 	raw_init(&raw);
 	key = request_key(&raw);
 	snprintf(text, sizeof text,
-	         "GET /monitor HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+	         "GET /monitor HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+	         "Sec-WebSocket-Version: 13\r\n"
 	         "Sec-WebSocket-Key: %.*s\r\n\r\n",
 	         raw.host.address.port, SLICE_ARGS(key));
 	assert_true(slice_equal_text(buffer_slice(&raw.host.peer.received), text));
@@ -486,7 +489,8 @@ static void wrong_answers_to_the_handshake_are_refused(void **state)
 		{ START UPGRADE CONNECTION "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n",
 		  "Sec-WebSocket-Accept doesn't match the key" },
 		{ START UPGRADE CONNECTION ACCEPT ACCEPT "\r\n", "Sec-WebSocket-Accept doesn't match the key" },
-		{ START UPGRADE CONNECTION ACCEPT "Sec-WebSocket-Protocol: chat\r\n\r\n", "Sec-WebSocket-Protocol was not asked for" },
+		{ START UPGRADE CONNECTION ACCEPT "Sec-WebSocket-Protocol: chat\r\n\r\n",
+		  "Sec-WebSocket-Protocol was not asked for" },
 		{ START UPGRADE CONNECTION ACCEPT "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n",
 		  "Sec-WebSocket-Extensions was not asked for" },
 		{ "SSH-2.0-OpenSSH\r\n", "Expected HTTP/, RTSP/ or ICE/" },
@@ -504,7 +508,8 @@ static void wrong_answers_to_the_handshake_are_refused(void **state)
 			const char *mark = strstr(rest, "ACCEPT");
 			int length = mark != NULL ? (int)(mark - rest) : (int)strlen(rest);
 
-			snprintf(answer + strlen(answer), sizeof answer - strlen(answer), "%.*s%s", length, rest, mark != NULL ? accept : "");
+			snprintf(answer + strlen(answer), sizeof answer - strlen(answer), "%.*s%s", length, rest,
+			         mark != NULL ? accept : "");
 			rest += length + (mark != NULL ? 6 : 0);
 		}
 		peer_write(&raw.host.peer, slice_of(answer));
@@ -579,7 +584,8 @@ static void wrong_requests_are_left_to_the_handler(void **state)
 		{ GET CONNECTION UPGRADE KEY CLOSE, "Sec-WebSocket-Version is not 13" },
 		{ GET CONNECTION UPGRADE "Sec-WebSocket-Version: 8\r\n" KEY CLOSE, "Sec-WebSocket-Version is not 13" },
 		{ GET CONNECTION UPGRADE VERSION CLOSE, "Sec-WebSocket-Key is not base64 of 16 bytes" },
-		{ GET CONNECTION UPGRADE VERSION "Sec-WebSocket-Key: short\r\n" CLOSE, "Sec-WebSocket-Key is not base64 of 16 bytes" },
+		{ GET CONNECTION UPGRADE VERSION "Sec-WebSocket-Key: short\r\n" CLOSE,
+		  "Sec-WebSocket-Key is not base64 of 16 bytes" },
 		{ GET CONNECTION UPGRADE VERSION "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ!=\r\n" CLOSE,
 		  "Sec-WebSocket-Key is not base64 of 16 bytes" },
 		{ GET CONNECTION UPGRADE VERSION KEY KEY CLOSE, "Sec-WebSocket-Key is not base64 of 16 bytes" },
@@ -617,9 +623,11 @@ static void frames_right_behind_the_handshake_count(void **state)
 
 	pair_init(&pair);
 	peer_connect_site(&peer, &pair.site);
-	peer_write(&peer, SLICE(GET CONNECTION UPGRADE VERSION KEY "\r\n\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58\x81\x85\x37\xfa\x21"));
+	peer_write(&peer, SLICE(GET CONNECTION UPGRADE VERSION KEY
+	                        "\r\n\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58\x81\x85\x37\xfa\x21"));
 	TURN_UNTIL(pair.loop, pair.server.messages == 1 && received_at_end(&peer, "\r\n\r\n"));
-	assert_true(received(&peer, "\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"));
+	assert_true(received(&peer, "\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
+	                            "sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"));
 	peer_write(&peer, SLICE("\x3d\x7f\x9f\x4d\x51\x58"));
 	TURN_UNTIL(pair.loop, pair.server.messages == 2);
 	assert_true(end_has(&pair.server, "Hello\nHello\n"));
@@ -653,7 +661,7 @@ static void close_it(struct websocket_end *end)
 static void every_way_to_end_it_is_fine_inside_every_callback(void **state)
 {
 	(void)state;
-	static void (*const WAYS[])(struct websocket_end *end) = { abort_it, detach_it, close_it };
+	static void (*const WAYS[])(struct websocket_end * end) = { abort_it, detach_it, close_it };
 
 	for (size_t way = 0; way < 3; way++)
 		for (int callback = 0; callback < 2; callback++) {
@@ -715,7 +723,7 @@ static size_t heap_bytes(void)
 static void thousands_of_reconnects_leave_memory_and_descriptors_flat(void **state)
 {
 	(void)state;
-	enum { RECONNECTS = 3000, WARM = 100 };
+	enum { RECONNECTS = 10000, WARM = 100 };
 	struct pair pair;
 	size_t descriptors = 0;
 	size_t heap = 0;
@@ -753,6 +761,7 @@ static void thousands_of_reconnects_leave_memory_and_descriptors_flat(void **sta
 		}
 	}
 	turn_for(pair.loop, 5);
+	assert_int_equal(pair.site.requests, RECONNECTS);
 	assert_in_range(open_descriptors(), 0, descriptors);
 	assert_in_range(heap_bytes(), 0, heap + 1024);
 	pair_destroy(&pair);

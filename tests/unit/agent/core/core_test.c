@@ -1,6 +1,6 @@
 /*
- * What the recorded runs can't show: behaviour that replay doesn't have, and every way for the core to break. The recorded
- * runs themselves are compared in tests/unit/cli/replay_test.c.
+ * What the recorded runs can't show: behaviour that replay doesn't have, and every way for the core to break. The
+ * recorded runs themselves are compared in tests/unit/cli/replay_test.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>

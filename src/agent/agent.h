@@ -1,0 +1,38 @@
+/*
+ * The agent as a process: start-up in a fixed order, the main loop, and an orderly end on SIGTERM (spec agent-runtime
+ * 1).
+ */
+#ifndef BALLAST_AGENT_AGENT_H
+#define BALLAST_AGENT_AGENT_H
+
+#include <stdint.h>
+
+#include "base/log.h"
+
+/* Exit statuses (1.3). */
+enum { AGENT_EXIT_OK = 0, AGENT_EXIT_FATAL = 2 };
+
+enum { AGENT_API_QPS = 50, AGENT_API_BURST = 100, AGENT_API_RATE_MAX = 1000000 };
+
+/* Texts may be NULL or empty, which means: not given. */
+struct agent_arguments {
+	const char *config_path;
+	const char *node_name;
+	const char *pod_ip; /* required, used for nothing (1.1) */
+	const char *kubernetes_host;
+	const char *kubernetes_port;
+	const char *credentials_dir; /* NULL: the usual one */
+	const char *listen_address;  /* of the metrics and dump servers; a literal address */
+	uint32_t api_qps;            /* requests to Kubernetes */
+	uint32_t api_burst;
+	enum log_level log_level;
+	enum log_format log_format;
+};
+
+/*
+ * Runs until SIGTERM or a fatal failure, which one line at level panic names; returns the exit status. Logs to standard
+ * error. To be called once, from a process that has no other threads: it changes the process's signal mask.
+ */
+int agent_run(const struct agent_arguments *arguments);
+
+#endif

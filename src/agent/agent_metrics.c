@@ -1,0 +1,486 @@
+/*
+ * All families are declared in one table, in the order of enum family; the functions below only say which series of which family
+ * something counts in.
+ */
+#include "agent/agent_metrics.h"
+
+#include "agent/agent_metrics_process.h"
+#include "agent/limits.h"
+#include "base/memory.h"
+#include "metrics/registry.h"
+
+#define A "autoscaling_agent_"
+
+/* Upper bounds of all latency histograms, in seconds. */
+static const double LATENCY_BOUNDS[] = {
+	.005, .01, .025, .05, .1,  .15, .2,  .25, .3, .35, .4, .45, .5, .6, .7, .8, .9, 1,  1.25, 1.5,
+	1.75, 2,   2.5,  3,   3.5, 4,   4.5, 5,   6,  7,   8,  9,   10, 15, 20, 25, 30, 40, 50,   60,
+};
+
+enum { LATENCY_BOUND_COUNT = sizeof LATENCY_BOUNDS / sizeof LATENCY_BOUNDS[0] };
+
+enum family {
+	/* By enum agent_change, CPU and memory by turns. */
+	SCHEDULER_REQUESTED_CPU,
+	SCHEDULER_REQUESTED_MEM,
+	SCHEDULER_ACCEPTED_CPU,
+	SCHEDULER_ACCEPTED_MEM,
+	MONITOR_REQUESTED_CPU,
+	MONITOR_REQUESTED_MEM,
+	MONITOR_APPROVED_CPU,
+	MONITOR_APPROVED_MEM,
+	NEONVM_REQUESTED_CPU,
+	NEONVM_REQUESTED_MEM,
+	SCHEDULER_REQUESTS,
+	FULL_DENIALS,
+	PARTIAL_APPROVALS,
+	MONITOR_OUTBOUND,
+	MONITOR_INBOUND,
+	NEONVM_OUTBOUND,
+	RUNNERS,
+	RUNNER_PANICS,
+	RUNNER_STARTS,
+	RUNNER_RESTARTS,
+	NEXT_ACTIONS,
+	/* By enum agent_latency. */
+	SCALING_LATENCY,
+	PLUGIN_LATENCY,
+	MONITOR_LATENCY,
+	NEONVM_LATENCY,
+	PAGE_ERRORS,
+	WATCH_CALLS,
+	WATCH_RELISTS,
+	WATCH_EVENTS,
+	WATCH_ERRORS,
+	WATCH_ALIVE,
+	WATCH_FAILING,
+	BILLING_VMS_PROCESSED,
+	BILLING_VMS_CURRENT,
+	SCALING_EVENTS,
+	/* By enum agent_sender. */
+	BILLING_QUEUE,
+	SCALING_EVENTS_QUEUE,
+	BILLING_SEND_DURATION,
+	SCALING_EVENTS_SEND_DURATION,
+	BILLING_SEND_ERRORS,
+	SCALING_EVENTS_SEND_ERRORS,
+	FAMILY_COUNT,
+};
+
+#define COUNTER(tail, text, ...)                                        \
+	{                                                               \
+		METRICS_COUNTER, A tail, text, { __VA_ARGS__ }, NULL, 0 \
+	}
+#define GAUGE(tail, text, ...)                                        \
+	{                                                             \
+		METRICS_GAUGE, A tail, text, { __VA_ARGS__ }, NULL, 0 \
+	}
+#define HISTOGRAM(tail, text, ...)                                                                    \
+	{                                                                                             \
+		METRICS_HISTOGRAM, A tail, text, { __VA_ARGS__ }, LATENCY_BOUNDS, LATENCY_BOUND_COUNT \
+	}
+
+static const struct metrics_family_options FAMILIES[FAMILY_COUNT] = {
+	[SCHEDULER_REQUESTED_CPU] = COUNTER("scheduler_plugin_requested_cpu_change_total",
+	                                    "Change of vCPUs asked of the scheduler plugin.", "direction"),
+	[SCHEDULER_REQUESTED_MEM] = COUNTER("scheduler_plugin_requested_mem_change_total",
+	                                    "Change of memory (MiB) asked of the scheduler plugin.", "direction"),
+	[SCHEDULER_ACCEPTED_CPU] = COUNTER("scheduler_plugin_accepted_cpu_change_total",
+	                                   "Change of vCPUs that the scheduler plugin permitted.", "direction"),
+	[SCHEDULER_ACCEPTED_MEM] = COUNTER("scheduler_plugin_accepted_mem_change_total",
+	                                   "Change of memory (MiB) that the scheduler plugin permitted.", "direction"),
+	[MONITOR_REQUESTED_CPU] =
+		COUNTER("monitor_requested_cpu_change_total", "Change of vCPUs told to vm-monitors.", "direction"),
+	[MONITOR_REQUESTED_MEM] = COUNTER("monitor_requested_mem_change_total",
+	                                  "Change of memory (MiB) told to vm-monitors.", "direction"),
+	[MONITOR_APPROVED_CPU] = COUNTER("monitor_approved_cpu_change_total",
+	                                 "Change of vCPUs that vm-monitors agreed to.", "direction"),
+	[MONITOR_APPROVED_MEM] = COUNTER("monitor_approved_mem_change_total",
+	                                 "Change of memory (MiB) that vm-monitors agreed to.", "direction"),
+	[NEONVM_REQUESTED_CPU] = COUNTER("neonvm_requested_cpu_change_total",
+	                                 "Change of vCPUs asked for by patches of VirtualMachines.", "direction"),
+	/* Named unlike its siblings in the reference, too. */
+	[NEONVM_REQUESTED_MEM] =
+		COUNTER("neonvm_requested_mem_changed_total",
+	                "Change of memory (MiB) asked for by patches of VirtualMachines.", "direction"),
+	[SCHEDULER_REQUESTS] = COUNTER("scheduler_plugin_requests_total",
+	                               "Requests to the scheduler plugin, by HTTP status or error.", "code"),
+	[FULL_DENIALS] = COUNTER("scaling_full_denials_total", "Changes of size that were denied.", "direction"),
+	[PARTIAL_APPROVALS] =
+		COUNTER("scaling_partial_approvals_total", "Changes of size that were granted in part.", "direction"),
+	[MONITOR_OUTBOUND] = COUNTER("monitor_outbound_requests_total", "Requests to vm-monitors, by type and outcome.",
+	                             "code", "endpoint"),
+	[MONITOR_INBOUND] = COUNTER("monitor_inbound_requests_total", "Requests of vm-monitors, by type and outcome.",
+	                            "code", "endpoint"),
+	[NEONVM_OUTBOUND] =
+		COUNTER("neonvm_outbound_requests_total", "Patches of VirtualMachines, by outcome.", "result"),
+	[RUNNERS] = GAUGE("runners_current", "VMs that are looked after, by state.", "is_endpoint", "state"),
+	[RUNNER_PANICS] = COUNTER("runner_thread_panics_total", "Internal failures of runners.", NULL),
+	[RUNNER_STARTS] = COUNTER("runner_starts", "Runners started, restarts not counted.", NULL),
+	[RUNNER_RESTARTS] = COUNTER("runner_restarts", "Runners restarted after a failure.", NULL),
+	[NEXT_ACTIONS] = COUNTER("runner_next_actions_total", "Times that next actions were worked out.", NULL),
+	[SCALING_LATENCY] = HISTOGRAM("scaling_latency_seconds",
+	                              "From the decision for a size to the VM having it, by direction.", "direction"),
+	[PLUGIN_LATENCY] = HISTOGRAM("plugin_latency_seconds",
+	                             "From the decision for a size to the scheduler plugin's answer.", "direction"),
+	[MONITOR_LATENCY] = HISTOGRAM("monitor_latency_seconds",
+	                              "From the decision for a size to the vm-monitor's answer.", "direction"),
+	[NEONVM_LATENCY] = HISTOGRAM("neonvm_latency_seconds",
+	                             "From the patch of a VirtualMachine to its being carried out.", "direction"),
+	[PAGE_ERRORS] = { METRICS_COUNTER,
+	                  "promhttp_metric_handler_errors_total",
+	                  "Internal errors while this page was made.",
+	                  { "cause" },
+	                  NULL,
+	                  0 },
+	[WATCH_CALLS] =
+		COUNTER("watchers_client_calls_total", "Lists and watches asked for.", "method", "watcher_instance"),
+	[WATCH_RELISTS] =
+		COUNTER("watchers_relist_requests_total", "Lists asked for from within the agent.", "watcher_instance"),
+	[WATCH_EVENTS] = COUNTER("watchers_events_total", "Events of watches.", "type", "watcher_instance"),
+	[WATCH_ERRORS] = COUNTER("watchers_errors_total", "Failed lists and watches, and error events.", "source",
+	                         "watcher_instance"),
+	[WATCH_ALIVE] = GAUGE("watchers_alive_current", "1 while a watcher runs.", "watcher_instance"),
+	[WATCH_FAILING] =
+		GAUGE("watchers_failing_current", "1 while a watcher waits after a failed call.", "watcher_instance"),
+	[BILLING_VMS_PROCESSED] =
+		COUNTER("billing_vms_processed_total",
+	                "Total number of times the autoscaler-agent's billing subsystem processes any VM",
+	                "autoscaling_enabled", "is_endpoint", "phase"),
+	[BILLING_VMS_CURRENT] = GAUGE("billing_vms_current",
+	                              "Total current VMs visible to the autoscaler-agent's billing subsystem, labeled "
+	                              "by some bits of metadata",
+	                              "autoscaling_enabled", "is_endpoint", "phase"),
+	[SCALING_EVENTS] = GAUGE("scaling_events_total", "Total number of scaling events generated", "kind"),
+	/* That scaling events speak of billing is the reference's way, too. */
+	[BILLING_QUEUE] =
+		GAUGE("billing_queue_size", "Size of the billing subsystem's queue of unsent events", "client"),
+	[SCALING_EVENTS_QUEUE] =
+		GAUGE("scalingevents_queue_size", "Size of the billing subsystem's queue of unsent events", "client"),
+	[BILLING_SEND_DURATION] =
+		GAUGE("billing_last_send_duration_seconds",
+	              "Duration, in seconds, that it took to send the latest set of billing events (or "
+	              "current time if ongoing)",
+	              "client"),
+	[SCALING_EVENTS_SEND_DURATION] = GAUGE("scalingevents_last_send_duration_seconds",
+	                                       "Duration, in seconds, that it took to send the latest set of billing "
+	                                       "events (or current time if ongoing)",
+	                                       "client"),
+	[BILLING_SEND_ERRORS] = COUNTER("billing_send_errors_total",
+	                                "Total errors from attempting to send billing events", "cause", "client"),
+	[SCALING_EVENTS_SEND_ERRORS] =
+		COUNTER("scalingevents_send_errors_total", "Total errors from attempting to send billing events",
+	                "cause", "client"),
+};
+
+struct agent_metrics {
+	struct metrics_registry *registry;
+	struct metrics_family *families[FAMILY_COUNT];
+	struct agent_metrics_process process;
+};
+
+static const char *const DIRECTIONS[] = {
+	[AGENT_DIRECTION_INC] = "inc",
+	[AGENT_DIRECTION_DEC] = "dec",
+	[AGENT_DIRECTION_BOTH] = "both",
+	[AGENT_DIRECTION_NONE] = "none",
+};
+
+static const char *const WATCHERS[] = {
+	[AGENT_WATCHER_VIRTUAL_MACHINES] = "VirtualMachines",
+	[AGENT_WATCHER_SCHEDULER_POD] = "Scheduler Pod",
+};
+
+/* ---- series by the texts of their labels ---- */
+
+static const char *bool_text(bool value)
+{
+	return value ? "true" : "false";
+}
+
+static void add_one(struct agent_metrics *metrics, enum family family, const char *label, double amount)
+{
+	const struct slice values[] = { slice_of(label) };
+
+	metrics_add(metrics->families[family], values, amount);
+}
+
+/* In the order of the label names. */
+static void add_two(struct agent_metrics *metrics, enum family family, const char *first, const char *second,
+                    double amount)
+{
+	const struct slice values[] = { slice_of(first), slice_of(second) };
+
+	metrics_add(metrics->families[family], values, amount);
+}
+
+static void set_one(struct agent_metrics *metrics, enum family family, const char *label, double value)
+{
+	const struct slice values[] = { slice_of(label) };
+
+	metrics_set(metrics->families[family], values, value);
+}
+
+static void count(struct agent_metrics *metrics, enum family family)
+{
+	metrics_add(metrics->families[family], NULL, 1);
+}
+
+static void add_runner(struct agent_metrics *metrics, const struct agent_runner_label *label, double amount)
+{
+	static const char *const states[] = {
+		[AGENT_RUNNER_OK] = "ok",
+		[AGENT_RUNNER_STUCK] = "stuck",
+		[AGENT_RUNNER_PANICKED] = "panicked",
+	};
+
+	add_two(metrics, RUNNERS, bool_text(label->is_endpoint), states[label->state], amount);
+}
+
+/* ---- coming and going ---- */
+
+static bool add_families(struct agent_metrics *metrics, struct error *err)
+{
+	for (int i = 0; i < FAMILY_COUNT; i++) {
+		metrics->families[i] = metrics_registry_add(metrics->registry, &FAMILIES[i], err);
+		if (metrics->families[i] == NULL)
+			return false;
+	}
+	return agent_metrics_process_init(&metrics->process, metrics->registry, err);
+}
+
+/* Adding 0 makes a series. */
+static void make_first_series(struct agent_metrics *metrics)
+{
+	for (enum family i = SCHEDULER_REQUESTED_CPU; i <= NEONVM_REQUESTED_MEM; i++) {
+		add_one(metrics, i, "inc", 0);
+		add_one(metrics, i, "dec", 0);
+	}
+	for (enum agent_runner_state i = AGENT_RUNNER_OK; i <= AGENT_RUNNER_PANICKED; i++) {
+		add_runner(metrics, &(struct agent_runner_label){ .is_endpoint = true, .state = i }, 0);
+		add_runner(metrics, &(struct agent_runner_label){ .is_endpoint = false, .state = i }, 0);
+	}
+	for (enum family i = RUNNER_PANICS; i <= NEXT_ACTIONS; i++)
+		metrics_add(metrics->families[i], NULL, 0);
+	add_one(metrics, PAGE_ERRORS, "encoding", 0);
+	add_one(metrics, PAGE_ERRORS, "gathering", 0);
+	agent_metrics_set_watch_failing(metrics, AGENT_WATCHER_VIRTUAL_MACHINES, false);
+	agent_metrics_set_watch_failing(metrics, AGENT_WATCHER_SCHEDULER_POD, false);
+}
+
+struct agent_metrics *agent_metrics_create(struct error *err)
+{
+	struct agent_metrics *metrics = memory_allocate(sizeof *metrics);
+
+	if (metrics == NULL) {
+		(void)error_set(err, ERROR_NO_MEMORY, "no memory for metrics");
+		return NULL;
+	}
+	metrics->registry = metrics_registry_create(err);
+	if (metrics->registry == NULL || !add_families(metrics, err)) {
+		agent_metrics_destroy(metrics);
+		return NULL;
+	}
+	make_first_series(metrics);
+	return metrics;
+}
+
+void agent_metrics_destroy(struct agent_metrics *metrics)
+{
+	if (metrics == NULL)
+		return;
+	metrics_registry_destroy(metrics->registry);
+	memory_release(metrics);
+}
+
+bool agent_metrics_print(struct agent_metrics *metrics, struct buffer *page, struct error *err)
+{
+	agent_metrics_process_update(&metrics->process);
+	if (metrics_registry_print(metrics->registry, page, err))
+		return true;
+	add_one(metrics, PAGE_ERRORS, "encoding", 1);
+	return false;
+}
+
+/* ---- requests and answers ---- */
+
+static void count_difference(struct agent_metrics *metrics, enum family family, double before, double after)
+{
+	if (after > before)
+		add_one(metrics, family, "inc", after - before);
+	else if (after < before)
+		add_one(metrics, family, "dec", before - after);
+}
+
+void agent_metrics_count_change(struct agent_metrics *metrics, enum agent_change change, struct resources before,
+                                struct resources after)
+{
+	static const double bytes_per_mib = 1048576;
+	enum family cpu = SCHEDULER_REQUESTED_CPU + 2 * (unsigned)change;
+
+	count_difference(metrics, cpu, (double)before.cpu_milli / 1000, (double)after.cpu_milli / 1000);
+	count_difference(metrics, cpu + 1, (double)before.mem_bytes / bytes_per_mib,
+	                 (double)after.mem_bytes / bytes_per_mib);
+}
+
+void agent_metrics_count_scheduler_request(struct agent_metrics *metrics, const char *code)
+{
+	add_one(metrics, SCHEDULER_REQUESTS, code, 1);
+}
+
+void agent_metrics_count_monitor_outbound(struct agent_metrics *metrics, const char *endpoint, const char *code)
+{
+	add_two(metrics, MONITOR_OUTBOUND, code, endpoint, 1);
+}
+
+void agent_metrics_count_monitor_inbound(struct agent_metrics *metrics, const char *endpoint, const char *code)
+{
+	add_two(metrics, MONITOR_INBOUND, code, endpoint, 1);
+}
+
+void agent_metrics_touch_monitor_inbound(struct agent_metrics *metrics, const char *endpoint, const char *code)
+{
+	add_two(metrics, MONITOR_INBOUND, code, endpoint, 0);
+}
+
+void agent_metrics_count_neonvm_request(struct agent_metrics *metrics, const char *result)
+{
+	const struct metrics_family *family = metrics->families[NEONVM_OUTBOUND];
+	const struct slice values[] = { slice_of(result) };
+	bool is_new = metrics_value(family, values) == 0;
+
+	if (is_new && metrics_series_count(family) >= AGENT_NEONVM_RESULTS)
+		result = "[error: other]";
+	add_one(metrics, NEONVM_OUTBOUND, result, 1);
+}
+
+void agent_metrics_count_full_denial(struct agent_metrics *metrics, enum agent_direction direction)
+{
+	add_one(metrics, FULL_DENIALS, DIRECTIONS[direction], 1);
+}
+
+void agent_metrics_count_partial_approval(struct agent_metrics *metrics, enum agent_direction direction)
+{
+	add_one(metrics, PARTIAL_APPROVALS, DIRECTIONS[direction], 1);
+}
+
+/* ---- runners ---- */
+
+void agent_metrics_move_runner(struct agent_metrics *metrics, const struct agent_runner_label *before,
+                               const struct agent_runner_label *after)
+{
+	if (before != NULL)
+		add_runner(metrics, before, -1);
+	if (after != NULL)
+		add_runner(metrics, after, 1);
+}
+
+void agent_metrics_count_runner_start(struct agent_metrics *metrics)
+{
+	count(metrics, RUNNER_STARTS);
+}
+
+void agent_metrics_count_runner_restart(struct agent_metrics *metrics)
+{
+	count(metrics, RUNNER_RESTARTS);
+}
+
+void agent_metrics_count_runner_panic(struct agent_metrics *metrics)
+{
+	count(metrics, RUNNER_PANICS);
+}
+
+void agent_metrics_count_next_actions(struct agent_metrics *metrics)
+{
+	count(metrics, NEXT_ACTIONS);
+}
+
+void agent_metrics_observe_latency(struct agent_metrics *metrics, enum agent_latency latency,
+                                   enum agent_direction direction, int64_t latency_ns)
+{
+	const struct slice values[] = { slice_of(DIRECTIONS[direction]) };
+
+	metrics_observe(metrics->families[SCALING_LATENCY + (unsigned)latency], values, (double)latency_ns / 1e9);
+}
+
+void agent_metrics_count_scaling_event(struct agent_metrics *metrics, enum agent_scaling_event kind)
+{
+	add_one(metrics, SCALING_EVENTS, kind == AGENT_SCALING_EVENT_ACTUAL ? "actual" : "hypothetical", 1);
+}
+
+/* ---- billing and senders ---- */
+
+void agent_metrics_reset_billed_vms(struct agent_metrics *metrics)
+{
+	metrics_remove_matching(metrics->families[BILLING_VMS_CURRENT], NULL, NULL, 0);
+}
+
+void agent_metrics_count_billed_vm(struct agent_metrics *metrics, bool is_endpoint, bool autoscaling_enabled,
+                                   struct slice phase)
+{
+	const struct slice values[] = { slice_of(bool_text(autoscaling_enabled)), slice_of(bool_text(is_endpoint)),
+		                        phase };
+
+	metrics_add(metrics->families[BILLING_VMS_PROCESSED], values, 1);
+	metrics_add(metrics->families[BILLING_VMS_CURRENT], values, 1);
+}
+
+void agent_metrics_set_queue_size(struct agent_metrics *metrics, enum agent_sender sender, const char *client,
+                                  double events)
+{
+	set_one(metrics, BILLING_QUEUE + (unsigned)sender, client, events);
+}
+
+void agent_metrics_set_last_send_duration(struct agent_metrics *metrics, enum agent_sender sender, const char *client,
+                                          double seconds)
+{
+	set_one(metrics, BILLING_SEND_DURATION + (unsigned)sender, client, seconds);
+}
+
+void agent_metrics_count_send_error(struct agent_metrics *metrics, enum agent_sender sender, const char *client,
+                                    const char *cause)
+{
+	add_two(metrics, BILLING_SEND_ERRORS + (unsigned)sender, cause, client, 1);
+}
+
+/* ---- watches ---- */
+
+void agent_metrics_count_watch_call(struct agent_metrics *metrics, enum agent_watcher watcher,
+                                    enum watch_store_call call)
+{
+	add_two(metrics, WATCH_CALLS, call == WATCH_STORE_LIST ? "List" : "Watch", WATCHERS[watcher], 1);
+}
+
+void agent_metrics_count_watch_event(struct agent_metrics *metrics, enum agent_watcher watcher,
+                                     enum watch_store_event event)
+{
+	static const char *const types[] = {
+		[WATCH_STORE_ADDED] = "ADDED",     [WATCH_STORE_MODIFIED] = "MODIFIED",
+		[WATCH_STORE_DELETED] = "DELETED", [WATCH_STORE_BOOKMARK] = "BOOKMARK",
+		[WATCH_STORE_ERROR] = "ERROR",
+	};
+
+	add_two(metrics, WATCH_EVENTS, types[event], WATCHERS[watcher], 1);
+}
+
+void agent_metrics_count_watch_error(struct agent_metrics *metrics, enum agent_watcher watcher,
+                                     enum watch_store_error error)
+{
+	static const char *const sources[] = {
+		[WATCH_STORE_ERROR_LIST] = "List",
+		[WATCH_STORE_ERROR_WATCH] = "Watch",
+		[WATCH_STORE_ERROR_EVENT] = "Watch.Event",
+	};
+
+	add_two(metrics, WATCH_ERRORS, sources[error], WATCHERS[watcher], 1);
+}
+
+void agent_metrics_set_watch_alive(struct agent_metrics *metrics, enum agent_watcher watcher, bool alive)
+{
+	set_one(metrics, WATCH_ALIVE, WATCHERS[watcher], alive ? 1 : 0);
+}
+
+void agent_metrics_set_watch_failing(struct agent_metrics *metrics, enum agent_watcher watcher, bool failing)
+{
+	set_one(metrics, WATCH_FAILING, WATCHERS[watcher], failing ? 1 : 0);
+}

@@ -1,0 +1,301 @@
+/*
+ * A file is read whole, decoded by its schema, checked for what the schema can't say, and turned into what the agent works with.
+ * Loading stops at the first decode error, as the reference does; checking collects them, and then leaves out what merely follows
+ * from them: a value that couldn't be read isn't reported as zero, too.
+ */
+#include "agent/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/config_decoded.h"
+#include "agent/config_problems.h"
+#include "base/buffer.h"
+#include "base/errno_text.h"
+#include "codec/go_quote.h"
+#include "codec/json_locate.h"
+#include "codec/json_problem.h"
+#include "gen/agent_config.gen.h"
+
+enum { READ_BYTES = 16384, QUOTED_PATH_BYTES = 16384 };
+
+/* ---- reading the file ---- */
+
+/* "WHAT config file "PATH"", with the path in quotes; cut if it is absurdly long. */
+static bool fail_at(const char *path, const char *what, struct error *err)
+{
+	struct buffer quoted;
+
+	buffer_init(&quoted, QUOTED_PATH_BYTES);
+	go_quote_append(&quoted, slice_of(path));
+	(void)error_wrap(err, "%s %.*s", what, SLICE_ARGS(buffer_slice(&quoted)));
+	buffer_destroy(&quoted);
+	return false;
+}
+
+static bool fail_decoding(const char *path, struct error *err)
+{
+	return fail_at(path, "error decoding JSON config in", err);
+}
+
+/* As the reference words it: "open /etc/x.json: no such file or directory". */
+static bool set_system_error(struct error *err, const char *call, const char *path, int errno_value)
+{
+	const char *text = errno_text(errno_value);
+
+	if (text == NULL)
+		return error_set_errno(err, errno_value, call);
+	return error_set(err, ERROR_SYSTEM, "%s %s: %s", call, path, text);
+}
+
+static bool read_all(int descriptor, const char *path, struct buffer *ret_text, struct error *err)
+{
+	for (;;) {
+		char *room = buffer_reserve(ret_text, READ_BYTES);
+		ssize_t length;
+
+		if (room == NULL)
+			return buffer_check(ret_text, "the file", err);
+		length = read(descriptor, room, READ_BYTES);
+		if (length < 0 && errno == EINTR)
+			continue;
+		if (length < 0)
+			return set_system_error(err, "read", path, errno);
+		if (length == 0)
+			return true;
+		buffer_advance(ret_text, (size_t)length);
+	}
+}
+
+/* The text goes into the arena, so that slices of it live as long as what is made of them. */
+static bool read_file(const char *path, struct arena *arena, struct slice *ret_text, struct error *err)
+{
+	struct buffer text;
+	bool ok = false;
+	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (descriptor < 0) {
+		(void)set_system_error(err, "open", path, errno);
+		return fail_at(path, "error opening config file", err);
+	}
+	buffer_init(&text, AGENT_CONFIG_FILE_BYTES + READ_BYTES);
+	if (!read_all(descriptor, path, &text, err))
+		(void)fail_decoding(path, err);
+	else if (!arena_copy(arena, buffer_slice(&text), ret_text))
+		(void)error_set(err, ERROR_NO_MEMORY, "no memory for the config file");
+	else
+		ok = true;
+	buffer_destroy(&text);
+	(void)close(descriptor);
+	return ok;
+}
+
+/* ---- loading ---- */
+
+static bool decode(const char *path, struct slice text, struct arena *arena, struct agent_config_config *ret_decoded,
+                   struct error *err)
+{
+	struct json_reader reader;
+	char cause[sizeof reader.problem.text + sizeof reader.problem.path + sizeof reader.problem.found + 128];
+
+	if (json_reader_open(&reader, text, arena, err) && agent_config_config_decode(&reader, ret_decoded, err) &&
+	    json_reader_finish(&reader, err))
+		return true;
+	if (reader.problem.kind != JSON_PROBLEM_NONE && reader.problem.kind != JSON_PROBLEM_RESOURCE) {
+		json_problem_reference_text(&reader.problem, true, cause, sizeof cause);
+		(void)error_set(err, err->code, "%s", cause);
+	}
+	return fail_decoding(path, err);
+}
+
+/* The whole text may be longer than an error's. */
+static bool fail_invalid(const struct config_problems *problems, struct arena *arena, struct slice *ret_error_text,
+                         struct error *err)
+{
+	struct buffer text;
+
+	buffer_init(&text, CONFIG_PROBLEMS_TEXT_BYTES);
+	buffer_append_text(&text, "invalid config: ");
+	for (size_t i = 0; i < problems->count; i++) {
+		if (i > 0)
+			buffer_append_text(&text, ": ");
+		config_problem_append_text(&problems->items[i], &text);
+	}
+	if (buffer_check(&text, "what is wrong with the config file", err))
+		(void)error_set(err, ERROR_SYNTAX, "%.*s", SLICE_ARGS(buffer_slice(&text)));
+	if (text.failed || !arena_copy(arena, buffer_slice(&text), ret_error_text))
+		*ret_error_text = slice_of(err->text);
+	buffer_destroy(&text);
+	return false;
+}
+
+static bool encode(const struct agent_config_config *decoded, struct arena *arena, struct slice *ret_json,
+                   struct error *err)
+{
+	struct buffer json;
+	struct json_writer writer;
+	bool ok;
+
+	buffer_init(&json, AGENT_CONFIG_ARENA_BYTES);
+	json_writer_init(&writer, &json);
+	writer.escape_html = false; /* it goes into the log */
+	agent_config_config_encode(&writer, decoded);
+	ok = json_writer_check(&writer, "the configuration", err);
+	if (ok && !arena_copy(arena, buffer_slice(&json), ret_json))
+		ok = error_set(err, ERROR_NO_MEMORY, "no memory for the configuration");
+	buffer_destroy(&json);
+	return ok;
+}
+
+bool agent_config_load(const char *path, struct arena *arena, struct agent_config *ret_config,
+                       struct slice *ret_error_text, struct error *err)
+{
+	struct agent_config_config decoded;
+	struct config_problems problems;
+	struct agent_config config;
+	struct slice json;
+	struct slice text;
+	struct error why;
+
+	if (!read_file(path, arena, &text, &why) || !decode(path, text, arena, &decoded, &why))
+		goto failed;
+	config_problems_find(&decoded, &problems);
+	if (problems.count > 0)
+		return fail_invalid(&problems, arena, ret_error_text, err);
+	if (!config_decoded_convert(&decoded, arena, &config, &why) || !encode(&decoded, arena, &json, &why))
+		goto failed;
+	*ret_config = config;
+	ret_config->json = json;
+	return true;
+failed:
+	*err = why;
+	*ret_error_text = slice_of(err->text);
+	return false;
+}
+
+/* ---- checking ---- */
+
+struct check {
+	struct arena *arena;
+	struct json_reader reader;
+	struct json_problems decode_problems;
+	struct agent_config_report *report;
+};
+
+static bool add_finding(struct check *check, unsigned line, struct slice path, struct slice text)
+{
+	struct agent_config_finding *finding = &check->report->findings[check->report->count];
+
+	*finding = (struct agent_config_finding){ .line = line };
+	if (!arena_copy(check->arena, path, &finding->path) || !arena_copy(check->arena, text, &finding->text))
+		return false;
+	check->report->count++;
+	return true;
+}
+
+static bool add_decode_findings(struct check *check)
+{
+	const struct json_problems *problems = &check->decode_problems;
+
+	check->report->left_out = problems->dropped;
+	for (size_t i = 0; i < problems->count; i++) {
+		const struct json_problem *problem = &problems->items[i];
+
+		if (!add_finding(check, problem->line, slice_of(problem->path), slice_of(problem->text)))
+			return false;
+	}
+	return true;
+}
+
+/* Whether what stands at path, or what holds it, couldn't be read; the lack of a value then says nothing. */
+static bool unreadable(const struct check *check, struct slice path)
+{
+	for (size_t i = 0; i < check->decode_problems.count; i++) {
+		const struct json_problem *problem = &check->decode_problems.items[i];
+		struct slice bad = slice_of(problem->path);
+
+		if (problem->kind != JSON_PROBLEM_TYPE && problem->kind != JSON_PROBLEM_VALUE)
+			continue;
+		if (slice_starts_with(path, bad) &&
+		    (bad.length == 0 || path.length == bad.length || path.data[bad.length] == '.'))
+			return true;
+	}
+	return false;
+}
+
+static bool add_problem_finding(struct check *check, const struct config_problem *problem)
+{
+	struct buffer path;
+	struct buffer text;
+	bool ok = true;
+
+	buffer_init(&path, CONFIG_PATH_BYTES);
+	buffer_init(&text, CONFIG_PROBLEM_TEXT_BYTES);
+	config_problem_append_path(problem, &path);
+	if (!unreadable(check, buffer_slice(&path))) {
+		struct json_place place = json_locate(&check->reader, buffer_slice(&path));
+
+		if (place.present)
+			config_problem_append_what(problem, &text);
+		else
+			buffer_append_text(&text, "is missing");
+		ok = add_finding(check, place.line, buffer_slice(&path), buffer_slice(&text));
+	}
+	buffer_destroy(&path);
+	buffer_destroy(&text);
+	return ok;
+}
+
+static int by_line(const void *a, const void *b)
+{
+	const struct agent_config_finding *first = a;
+	const struct agent_config_finding *second = b;
+
+	if (first->line != second->line)
+		return first->line < second->line ? -1 : 1;
+	return slice_compare(first->path, second->path);
+}
+
+static bool check_document(struct check *check)
+{
+	struct agent_config_config decoded = { 0 };
+	struct config_problems problems;
+	struct error ignored; /* the problems say more */
+	bool decoded_well = agent_config_config_decode(&check->reader, &decoded, &ignored) &&
+	                    json_reader_finish(&check->reader, &ignored);
+
+	if (!decoded_well && check->decode_problems.count == 0)
+		return false;
+	config_problems_find(&decoded, &problems);
+	for (size_t i = 0; i < problems.count; i++) {
+		if (!add_problem_finding(check, &problems.items[i]))
+			return false;
+	}
+	return true;
+}
+
+bool agent_config_check(const char *path, struct arena *arena, struct agent_config_report *ret_report,
+                        struct error *err)
+{
+	struct agent_config_report report = { .generation = "B" };
+	struct check check = { .arena = arena, .report = &report };
+	struct slice text;
+	bool ok = true;
+
+	if (!read_file(path, arena, &text, err))
+		return false;
+	report.findings = arena_allocate_array(arena, JSON_MAX_PROBLEMS + CONFIG_PROBLEMS_MAX, sizeof *report.findings);
+	if (report.findings == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "no memory for what is wrong with the config file");
+	if (json_reader_open_collecting(&check.reader, text, arena, &check.decode_problems, err))
+		ok = check_document(&check);
+	else if (check.decode_problems.count == 0)
+		return false;
+	if (!ok || !add_decode_findings(&check))
+		return error_set(err, ERROR_NO_MEMORY, "no memory for what is wrong with the config file");
+	qsort(report.findings, report.count, sizeof *report.findings, by_line);
+	*ret_report = report;
+	return true;
+}

@@ -1,0 +1,63 @@
+/*
+ * Asks the scheduler plugin for resources of one VM, one request at a time, and counts what came of it (spec
+ * agent-runtime 10). Whether a permit is acceptable is for the core to say.
+ *
+ * The metric label `code` has the HTTP statuses and "[error doing request: …]" with one of a closed set of reasons;
+ * any other reason is "other" there, while the error and the log have it in full.
+ */
+#ifndef BALLAST_AGENT_SCHEDULER_CLIENT_H
+#define BALLAST_AGENT_SCHEDULER_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/agent_metrics.h"
+#include "agent/config.h"
+#include "agent/core/core.h"
+#include "agent/url_text.h"
+#include "base/log.h"
+#include "net/http_client.h"
+#include "net/loop.h"
+
+/* 10.7. */
+enum scheduler_outcome { SCHEDULER_APPROVED, SCHEDULER_PARTIALLY_APPROVED, SCHEDULER_DENIED, SCHEDULER_FAILED };
+
+struct scheduler_result {
+	enum scheduler_outcome outcome;
+	struct resources permit;   /* unless failed */
+	struct slice response;     /* the reply as JSON, for the log; unless failed */
+	const struct error *error; /* if failed */
+};
+
+struct scheduler_client_handler {
+	void *context;
+	/* Literal address of the scheduler to ask now; NULL if none is ready. */
+	const char *(*current_scheduler)(void *context);
+	/* The request is over. May come from within scheduler_client_request. */
+	void (*on_done)(void *context, const struct scheduler_result *result);
+};
+
+struct scheduler_client {
+	struct loop *loop;
+	struct http_client *http;
+	const struct agent_config *config;
+	struct agent_metrics *metrics;
+	const char *namespace; /* of the pod */
+	const char *pod_name;
+	struct scheduler_client_handler handler;
+	struct logger logger;
+	struct http_exchange *exchange;
+	int status; /* of the reply, once its head is there */
+	struct optional_resources last_permit;
+	struct resources target;
+	char url[URL_TEXT_BYTES]; /* for error texts */
+};
+
+/* Copies; what the copy points at, and the struct, must stay until scheduler_client_stop. */
+void scheduler_client_init(struct scheduler_client *client, const struct scheduler_client *settings);
+/* There must be no request under way. */
+void scheduler_client_request(struct scheduler_client *client, const struct core_plugin_request *request);
+/* A request under way ends as failed, "context canceled", reported to the handler as ever. */
+void scheduler_client_stop(struct scheduler_client *client);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * Which scheduler pod to ask: a watch over the scheduler's pods, and the newest of those that are ready (spec
+ * agent-runtime 9).
+ */
+#ifndef BALLAST_AGENT_SCHEDULER_TRACKING_H
+#define BALLAST_AGENT_SCHEDULER_TRACKING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "agent/agent_metrics.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/token_bucket.h"
+#include "kube/client.h"
+#include "net/loop.h"
+
+struct scheduler_tracking;
+
+struct scheduler_tracking_options {
+	struct loop *loop;
+	struct kube_client *client;
+	struct token_bucket *limiter;  /* of the pod client (protocols 9.3.1); NULL: not limited */
+	const char *scheduler_name;    /* copied */
+	struct agent_metrics *metrics; /* NULL: none */
+	struct log_sink *log_sink;
+};
+
+struct scheduler_tracking_handler {
+	/* The pods are known and watched. */
+	void (*on_started)(void *context);
+	/* They can't be: nothing more will happen ("initial list failed: …", "initial watch failed: …"). */
+	void (*on_start_failed)(void *context, const struct error *err);
+};
+
+/* No callback comes from inside. The handler is copied. */
+struct scheduler_tracking *scheduler_tracking_start(const struct scheduler_tracking_options *options,
+                                                    const struct scheduler_tracking_handler *handler, void *context,
+                                                    struct error *err);
+/*
+ * The address (status.podIP) of the scheduler to ask now, NUL-terminated, or NULL if there is none. Valid until the
+ * next turn of the loop.
+ */
+const char *scheduler_tracking_current(const struct scheduler_tracking *tracking);
+/* How many scheduler pods are ready. */
+size_t scheduler_tracking_count(const struct scheduler_tracking *tracking);
+/* Allowed inside the handlers. NULL is fine. */
+void scheduler_tracking_stop(struct scheduler_tracking *tracking);
+
+#endif

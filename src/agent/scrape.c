@@ -1,0 +1,181 @@
+#include "agent/scrape.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/core/metrics_input.h"
+#include "agent/log_form.h"
+#include "agent/quoted.h"
+#include "agent/url_text.h"
+#include "base/clock.h"
+
+static const char METRICS_PATH[] = "/metrics";
+
+static void begin_round(void *context);
+
+static const char *kind_name(enum scrape_kind kind)
+{
+	return kind == SCRAPE_SYSTEM ? "system" : "LFC";
+}
+
+const char *scrape_task_name(enum scrape_kind kind)
+{
+	return kind == SCRAPE_SYSTEM ? "get system metrics" : "get LFC metrics";
+}
+
+static struct log_field task_field(const struct scrape *scrape)
+{
+	return log_text("taskName", scrape_task_name(scrape->kind));
+}
+
+static bool is_active(const struct scrape *scrape)
+{
+	return scrape->handler.is_active == NULL || scrape->handler.is_active(scrape->handler.context);
+}
+
+/* The pause counts from the end of a request (8.2). */
+static void pause_before_next(struct scrape *scrape)
+{
+	loop_timer_start(scrape->loop, &scrape->timer, scrape->config->seconds_between_requests * NS_PER_S, begin_round,
+	                 scrape);
+}
+
+static void log_failure(const struct scrape *scrape, const struct error *err)
+{
+	log_error(&scrape->logger, "Error making metrics request", task_field(scrape), log_error_field(err));
+}
+
+/* "error making request to "http://10.0.0.5:9100/metrics": ", then what the client says. */
+static void wrap_request_error(const struct scrape *scrape, struct error *err)
+{
+	char url[URL_TEXT_BYTES];
+	struct buffer quoted;
+
+	url_text(url, "http", scrape->host, scrape->config->port, METRICS_PATH);
+	quoted_init(&quoted, slice_of(url));
+	error_wrap(err, "error making request to %.*s", SLICE_ARGS(buffer_slice(&quoted)));
+	buffer_destroy(&quoted);
+}
+
+static bool read_page(struct scrape *scrape, struct slice page, struct error *err)
+{
+	const enum metrics_input_check check = METRICS_INPUT_REJECT_UNUSABLE;
+	struct system_metrics system;
+	struct lfc_metrics lfc;
+	struct log_form form;
+
+	log_form_begin(&form);
+	if (scrape->kind == SCRAPE_SYSTEM) {
+		if (!metrics_input_read_system(scrape->parser, page, check, &system, err))
+			goto failed;
+		log_form_system_metrics(&form.writer, &system);
+	} else {
+		if (!metrics_input_read_lfc(scrape->parser, page, check, &lfc, err))
+			goto failed;
+		log_form_lfc_metrics(&form.writer, &lfc);
+	}
+	log_info(&scrape->logger, "Updated metrics", task_field(scrape), log_json("metrics", log_form_value(&form)));
+	log_form_end(&form);
+	if (scrape->kind == SCRAPE_SYSTEM)
+		scrape->handler.on_system(scrape->handler.context, &system);
+	else
+		scrape->handler.on_lfc(scrape->handler.context, &lfc);
+	return true;
+failed:
+	log_form_end(&form);
+	return error_wrap(err, "error parsing metrics from prometheus output");
+}
+
+static void on_done(void *context, const struct http_response *response, const struct error *failure)
+{
+	struct scrape *scrape = context;
+	struct error err;
+
+	scrape->exchange = NULL;
+	pause_before_next(scrape);
+	if (failure != NULL) {
+		err = *failure;
+		wrap_request_error(scrape, &err);
+		log_failure(scrape, &err);
+	} else if (response->status != 200) {
+		error_set(&err, ERROR_REFUSED, "unsuccessful response status %d", response->status);
+		log_failure(scrape, &err);
+	} else if (!read_page(scrape, response->body, &err)) {
+		log_failure(scrape, &err);
+	}
+}
+
+static void send_request(struct scrape *scrape)
+{
+	static const struct http_handler HANDLER = { .on_done = on_done };
+	struct http_request request = {
+		.origin = { .port = scrape->config->port },
+		.method = SLICE("GET"),
+		.target = slice_of(METRICS_PATH),
+		.total_timeout_ns = scrape->config->request_timeout_ns,
+		.max_body_bytes = AGENT_SCRAPE_PAGE_BYTES,
+		.fresh_connection = true,
+	};
+	struct error err;
+
+	memcpy(request.origin.host, scrape->host, sizeof scrape->host);
+	scrape->exchange = http_client_send(scrape->http, &request, &HANDLER, scrape, &err);
+	if (scrape->exchange != NULL)
+		return;
+	wrap_request_error(scrape, &err);
+	log_failure(scrape, &err);
+	pause_before_next(scrape);
+}
+
+static void begin_round(void *context)
+{
+	struct scrape *scrape = context;
+	bool active = is_active(scrape);
+
+	if (active != scrape->was_active) {
+		if (active)
+			log_info(&scrape->logger, "VM is now active for LFC metrics requests", task_field(scrape));
+		else
+			log_info(&scrape->logger, "VM is no longer active for LFC metrics requests",
+			         task_field(scrape));
+	}
+	scrape->was_active = active;
+	if (active)
+		send_request(scrape);
+	else
+		pause_before_next(scrape);
+}
+
+void scrape_start(struct scrape *scrape, const struct scrape_options *options)
+{
+	uint64_t delay_ns =
+		rng_between(loop_rng(options->loop), 0, options->config->seconds_between_requests) * NS_PER_S;
+	char message[96];
+
+	*scrape = (struct scrape){
+		.loop = options->loop,
+		.http = options->http,
+		.parser = options->parser,
+		.config = options->config,
+		.kind = options->kind,
+		.handler = options->handler,
+		.logger = options->logger,
+	};
+	(void)snprintf(scrape->host, sizeof scrape->host, "%s", options->pod_ip);
+	scrape->was_active = is_active(scrape);
+	if (scrape->was_active) {
+		(void)snprintf(message, sizeof message,
+		               "Sleeping for random delay before making first %s metrics request",
+		               kind_name(scrape->kind));
+		log_info(&scrape->logger, message, task_field(scrape), log_duration("delay", (int64_t)delay_ns));
+	}
+	loop_timer_start(scrape->loop, &scrape->timer, delay_ns, begin_round, scrape);
+}
+
+void scrape_stop(struct scrape *scrape)
+{
+	loop_timer_stop(scrape->loop, &scrape->timer);
+	if (scrape->exchange != NULL)
+		http_exchange_cancel(scrape->exchange);
+	scrape->exchange = NULL;
+}

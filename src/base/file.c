@@ -1,0 +1,37 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { CHUNK_BYTES = 16 * 1024 };
+
+static bool fail(const char *call, const char *path, int errno_value, struct error *err)
+{
+	char what[PATH_MAX];
+
+	snprintf(what, sizeof what, "%s %s", call, path);
+	return error_set_errno(err, errno_value, what);
+}
+
+bool file_read(const char *path, struct buffer *content, struct error *err)
+{
+	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char chunk[CHUNK_BYTES];
+	ssize_t length;
+
+	if (descriptor < 0)
+		return fail("open", path, errno, err);
+	do {
+		length = read(descriptor, chunk, sizeof chunk);
+		if (length > 0)
+			buffer_append(content, chunk, (size_t)length);
+	} while ((length > 0 && !content->failed) || (length < 0 && errno == EINTR));
+
+	int errno_value = errno;
+
+	close(descriptor);
+	return length < 0 ? fail("read", path, errno_value, err) : buffer_check(content, path, err);
+}

@@ -1,0 +1,87 @@
+/*
+ * `ballast agent`: gathers flags and environment for the agent. A flag beats its environment variable.
+ */
+#include "agent/agent.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "net/address.h"
+
+static int run_agent(int argc, char **argv)
+{
+	static const char *const LEVELS[] = { "debug", "info", "warn", "error", "panic", NULL };
+	static const char *const FORMATS[] = { "json", "text", NULL };
+	const char *config = getenv("CONFIG_PATH");
+	const char *listen_address = "0.0.0.0";
+	uint64_t qps = AGENT_API_QPS, burst = AGENT_API_BURST;
+	int level = LOG_INFO, format = LOG_FORMAT_JSON, rest = 0;
+	const struct option options[] = {
+		{ .name = "config", .kind = OPTION_TEXT, .text = &config },
+		{ .name = "listen-address", .kind = OPTION_TEXT, .text = &listen_address },
+		{ .name = "api-qps", .kind = OPTION_NUMBER, .number = &qps, .low = 1, .high = AGENT_API_RATE_MAX },
+		{ .name = "api-burst", .kind = OPTION_NUMBER, .number = &burst, .low = 1, .high = AGENT_API_RATE_MAX },
+		{ .name = "log-level", .kind = OPTION_CHOICE, .choice = &level, .choices = LEVELS },
+		{ .name = "log-format", .kind = OPTION_CHOICE, .choice = &format, .choices = FORMATS },
+	};
+	int status = options_read(&command_agent, options, sizeof options / sizeof options[0], argc, argv, &rest);
+	struct address address;
+
+	if (status != OPTIONS_GO_ON)
+		return status;
+	if (rest > 0)
+		return options_complain(&command_agent, "unexpected argument \"%s\"", argv[1]);
+	if (!address_parse(slice_of(listen_address), 0, &address))
+		return options_complain(&command_agent, "--listen-address: \"%s\" is no IP address", listen_address);
+
+	const struct agent_arguments arguments = {
+		.config_path = config,
+		.node_name = getenv("K8S_NODE_NAME"),
+		.pod_ip = getenv("K8S_POD_IP"),
+		.kubernetes_host = getenv("KUBERNETES_SERVICE_HOST"),
+		.kubernetes_port = getenv("KUBERNETES_SERVICE_PORT"),
+		.credentials_dir = getenv("BALLAST_SERVICEACCOUNT_DIR"),
+		.listen_address = listen_address,
+		.api_qps = (uint32_t)qps,
+		.api_burst = (uint32_t)burst,
+		.log_level = (enum log_level)level,
+		.log_format = (enum log_format)format,
+	};
+
+	return agent_run(&arguments);
+}
+
+const struct command command_agent = {
+	.name = "agent",
+	.summary = "scale this node's virtual machines (Neon's autoscaler-agent)",
+	.help = "Usage: ballast agent [OPTION]...\n"
+		"\n"
+		"Watches the VirtualMachine objects of the node, scrapes each VM, and makes it grow and shrink with its\n"
+		"load, in agreement with the scheduler plugin and the vm-monitor inside the VM. Stands in for Neon's\n"
+		"autoscaler-agent: same environment, configuration file, ports and formats.\n"
+		"\n"
+		"Options:\n"
+		"  --config PATH          configuration file (default: $CONFIG_PATH)\n"
+		"  --listen-address IP    address of the metrics and dump servers (default: 0.0.0.0)\n"
+		"  --api-qps N            requests to Kubernetes per second, 1 to 1000000 (default: 50)\n"
+		"  --api-burst N          requests to Kubernetes at once, 1 to 1000000 (default: 100)\n"
+		"  --log-level LEVEL      debug, info, warn, error or panic (default: info)\n"
+		"  --log-format FORMAT    json or text (default: json)\n"
+		"  --help                 print this text\n"
+		"  --version              print the version\n"
+		"\n"
+		"Environment:\n"
+		"  CONFIG_PATH            configuration file\n"
+		"  K8S_NODE_NAME          name of the node; required\n"
+		"  K8S_POD_IP             address of the pod; required\n"
+		"  KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT\n"
+		"                         the API server; required\n"
+		"  BALLAST_SERVICEACCOUNT_DIR\n"
+		"                         folder with token and ca.crt\n"
+		"                         (default: /var/run/secrets/kubernetes.io/serviceaccount)\n"
+		"\n"
+		"Exit status: 0 after SIGTERM or SIGINT, 2 after a fatal failure, which the last log line names.\n",
+	.run = run_agent,
+};

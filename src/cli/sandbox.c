@@ -1,0 +1,110 @@
+/*
+ * `ballast sandbox`: a whole little cluster on loopback, with the real agent in it.
+ */
+#include "sandbox/sandbox.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "sandbox/workload.h"
+
+static int run_sandbox(int argc, char **argv)
+{
+	static const char *const REPORTS[] = { "text", "json", NULL };
+	uint64_t vms = SANDBOX_DEFAULT_VMS, nodes = SANDBOX_DEFAULT_NODES, seed = 1;
+	struct option_list outages = { .count = 0 };
+	struct sandbox_option_texts texts = { .outages = outages.values };
+	struct sandbox_options sandbox = { .vms = 0 };
+	int report = SANDBOX_REPORT_TEXT, rest = 0;
+	const struct option options[] = {
+		{ .name = "vms", .kind = OPTION_NUMBER, .number = &vms, .low = 1, .high = WORKLOAD_VMS_MAX },
+		{ .name = "nodes", .kind = OPTION_NUMBER, .number = &nodes, .low = 1, .high = WORKLOAD_NODES_MAX },
+		{ .name = "seed", .kind = OPTION_NUMBER, .number = &seed, .low = 0, .high = UINT64_MAX },
+		{ .name = "duration", .kind = OPTION_TEXT, .text = &texts.duration },
+		{ .name = "speed", .kind = OPTION_TEXT, .text = &texts.speed },
+		{ .name = "outage", .kind = OPTION_LIST, .list = &outages },
+		{ .name = "stop-agent-at", .kind = OPTION_TEXT, .text = &texts.stop_agent_at },
+		{ .name = "report", .kind = OPTION_CHOICE, .choice = &report, .choices = REPORTS },
+		{ .name = "agent-log", .kind = OPTION_TEXT, .text = &sandbox.agent_log },
+	};
+	int status = options_read(&command_sandbox, options, sizeof options / sizeof options[0], argc, argv, &rest);
+	enum sandbox_outcome outcome;
+	struct error err;
+
+	if (status != OPTIONS_GO_ON)
+		return status;
+	if (rest > 0)
+		return options_complain(&command_sandbox, "unexpected argument \"%s\"", argv[1]);
+	texts.outage_count = outages.count;
+	sandbox.vms = (unsigned)vms;
+	sandbox.nodes = (unsigned)nodes;
+	sandbox.seed = seed;
+	sandbox.report = (enum sandbox_report)report;
+	sandbox.live = report == SANDBOX_REPORT_TEXT && isatty(STDOUT_FILENO) == 1;
+	if (!sandbox_options_read(&sandbox, &texts, &err))
+		return options_complain(&command_sandbox, "%s", err.text);
+	if (!sandbox_run(&sandbox, "/proc/self/exe", &outcome, &err)) {
+		(void)fprintf(stderr, "ballast sandbox: %s\n", err.text);
+		return EXIT_FAILED;
+	}
+	return outcome == SANDBOX_AS_STATED ? EXIT_OK : EXIT_FAILED;
+}
+
+const struct command command_sandbox = {
+	.name = "sandbox",
+	.summary = "run the agent in a simulated cluster on this machine",
+	.help = "Usage: ballast sandbox [OPTION]...\n"
+		"\n"
+		"Starts a small cluster on loopback addresses (a Kubernetes API, the NeonVM controller, a scheduler\n"
+		"plugin, and VMs with metrics pages and vm-monitors), runs the real `ballast agent` in it as it would\n"
+		"run in a pod, drives a workload, and compares what comes of it with what the workload states. It needs\n"
+		"no root and nothing installed.\n"
+		"\n"
+		"On a terminal it shows a table and runs until Ctrl-C; otherwise it prints a line per event on standard\n"
+		"error and runs for 60 seconds. The report at the end goes to standard output.\n"
+		"\n"
+		"Options:\n"
+		"  --vms N                VMs to scale, 1 to 500 (default: 6)\n"
+		"  --nodes N              nodes, 1 to 26 (default: 3); see below\n"
+		"  --seed N               another seed draws other sizes (default: 1)\n"
+		"  --duration D           length of the run, \"40s\", \"5m\"; wall time\n"
+		"  --speed X              divides the seconds in the agent's configuration, 0.1 to 100 (default: 4);\n"
+		"                         they are rounded up to whole seconds, at least 1\n"
+		"  --outage PEER@START+LENGTH\n"
+		"                         takes a peer of the agent away for a while; may be given several times. PEER is\n"
+		"                         plugin (the scheduler plugin), api (the Kubernetes API), or monitor:N (the\n"
+		"                         vm-monitor of the N-th VM, from 1): --outage monitor:2@10s+10s\n"
+		"  --stop-agent-at T      sends SIGTERM to the agents at that time, and ends the run\n"
+		"  --report FORMAT        text or json (default: text)\n"
+		"  --agent-log FILE       appends the agents' logs to FILE; otherwise they are kept, beside the agents'\n"
+		"                         configuration, only if something went wrong\n"
+		"  --help                 print this text\n"
+		"  --version              print the version\n"
+		"\n"
+		"A run has phases of equal length: as many as fit, each of at least 8 s and 24 s / speed + 2 s. In each,\n"
+		"the workload states how many compute units (250m CPU, 1 GiB) a VM must have by its end. VMs by their\n"
+		"kind of workload:\n"
+		"  ramp         load goes up and down in steps\n"
+		"  held         the vm-monitor denies a downscale for a phase, and allows it in the next\n"
+		"  memory       memory fills whatever the VM has, up to a limit; the vm-monitor asks for more\n"
+		"  takeover     begins half-scaled, as left by an earlier agent\n"
+		"  full-first, full-second\n"
+		"               two VMs on node-b, which is too small for what they want together; the last two VMs,\n"
+		"               if there are at least 6 VMs and 2 nodes\n"
+		"  lfc          the working set of the local file cache decides\n"
+		"  bounded      wants more than its bounds annotation allows\n"
+		"  spike        load jumps from least to most and back\n"
+		"  random       any size, by load or by memory\n"
+		"Nodes: node-a has the other VMs and the agent, node-b the full pair and a second agent. node-a also has a\n"
+		"VM without the label that enables scaling, and every further node has two VMs and no agent: an agent that\n"
+		"touches any of those is a mismatch.\n"
+		"\n"
+		"VMs that an outage concerns are judged again when a phase ends long enough after it (the least length of a\n"
+		"phase), so that outages must end that long before the run does.\n"
+		"\n"
+		"Exit status: 0 if everything went as the workload states it, 1 if not or if the sandbox can't run,\n"
+		"2 for bad usage.\n",
+	.run = run_sandbox,
+};

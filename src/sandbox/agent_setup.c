@@ -1,0 +1,241 @@
+#include "sandbox/agent_setup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gen/agent_config.gen.h"
+#include "sandbox/workload.h"
+
+enum { CONFIG_BYTES_MAX = 16384 };
+
+static const char ACCOUNT_FOLDER[] = "serviceaccount";
+
+/* ---- the configuration ---- */
+
+static uint64_t scaled(unsigned seconds, double speed)
+{
+	double fewer = ceil(seconds / speed);
+
+	return fewer < 1 ? 1 : (uint64_t)fewer;
+}
+
+static void fill_scaling(struct agent_config_config *config)
+{
+	config->scaling.compute_unit = (struct agent_config_compute_unit){ .cpu_milli = WORKLOAD_UNIT_CPU_MILLI,
+		                                                           .mem_bytes = WORKLOAD_UNIT_BYTES };
+	config->scaling.default_config = (struct scaling_scaling_config){
+		.has_load_average_fraction_target = true,
+		.load_average_fraction_target = 0.9,
+		.has_memory_usage_fraction_target = true,
+		.memory_usage_fraction_target = 0.75,
+		.has_memory_total_fraction_target = true,
+		.memory_total_fraction_target = 0.9,
+		.has_enable_lfc_metrics = true,
+		.has_lfc_use_largest_window = true,
+		.has_lfc_to_memory_ratio = true,
+		.lfc_to_memory_ratio = 0.75,
+		.has_lfc_min_wait_before_downscale_minutes = true,
+		.lfc_min_wait_before_downscale_minutes = 5,
+		.has_lfc_window_size_minutes = true,
+		.lfc_window_size_minutes = 5,
+		.has_cpu_stable_zone_ratio = true,
+		.has_cpu_mixed_zone_ratio = true,
+	};
+}
+
+static void fill_monitor(struct agent_config_monitor *monitor, double speed)
+{
+	*monitor = (struct agent_config_monitor){
+		.response_timeout_seconds = scaled(5, speed),
+		.connection_timeout_seconds = scaled(4, speed),
+		.connection_retry_min_wait_seconds = scaled(5, speed),
+		.server_port = AGENT_SETUP_MONITOR_PORT,
+		.unhealthy_after_silence_duration_seconds = scaled(20, speed),
+		.unhealthy_startup_grace_period_seconds = scaled(20, speed),
+		.max_health_check_sequential_failures_seconds = scaled(30, speed),
+		.retry_denied_downscale_seconds = scaled(5, speed),
+		.requested_upscale_valid_seconds = scaled(10, speed),
+		.retry_failed_request_seconds = scaled(3, speed),
+		.max_failed_request_rate = { .interval_seconds = scaled(120, speed), .threshold = 2 },
+	};
+}
+
+static void fill_peers(struct agent_config_config *config, double speed)
+{
+	config->metrics.system = (struct agent_config_metrics_source){
+		.port = AGENT_SETUP_SYSTEM_PORT,
+		.request_timeout_seconds = scaled(2, speed),
+		.seconds_between_requests = (uint32_t)scaled(5, speed),
+	};
+	config->metrics.lfc = (struct agent_config_metrics_source){
+		.port = AGENT_SETUP_LFC_PORT,
+		.request_timeout_seconds = scaled(5, speed),
+		.seconds_between_requests = (uint32_t)scaled(15, speed),
+	};
+	config->scheduler = (struct agent_config_scheduler){
+		.scheduler_name = SLICE(AGENT_SETUP_SCHEDULER_NAME),
+		.request_port = AGENT_SETUP_PLUGIN_PORT,
+		.request_timeout_seconds = scaled(2, speed),
+		.request_at_least_every_seconds = scaled(15, speed),
+		.retry_failed_request_seconds = scaled(3, speed),
+		.retry_denied_upscale_seconds = scaled(2, speed),
+		.max_failed_request_rate = { .interval_seconds = scaled(120, speed), .threshold = 5 },
+	};
+	config->neonvm = (struct agent_config_neon_vm){
+		.request_timeout_seconds = scaled(10, speed),
+		.retry_failed_request_seconds = scaled(5, speed),
+		.max_failed_request_rate = { .interval_seconds = scaled(120, speed), .threshold = 2 },
+	};
+}
+
+bool agent_setup_write_config(double speed, struct buffer *out, struct error *err)
+{
+	struct agent_config_config config = {
+		.referesh_state_interval_seconds = scaled(5, speed),
+		.billing = { .cpu_metric_name = SLICE("effective_compute_seconds"),
+		             .active_time_metric_name = SLICE("active_time_seconds"),
+		             .collect_every_seconds = scaled(4, speed),
+		             .accumulate_every_seconds = scaled(24, speed) },
+		.scaling_events = { .cu_multiplier = 0.25,
+		                    .rereport_threshold = 0.25,
+		                    .region_name = SLICE("replaceme") },
+		.has_dump_state = true,
+		.dump_state = { .port = AGENT_SETUP_DUMP_PORT, .timeout_seconds = scaled(5, speed) },
+	};
+
+	fill_scaling(&config);
+	fill_monitor(&config.monitor, speed);
+	fill_peers(&config, speed);
+	return agent_config_config_to_json(&config, out, err);
+}
+
+/* ---- the folder ---- */
+
+static bool write_file(const struct agent_setup *setup, const char *name, struct slice content, struct error *err)
+{
+	char path[AGENT_SETUP_PATH_BYTES + 64];
+	FILE *file;
+	bool written;
+
+	(void)snprintf(path, sizeof path, "%s/%s", setup->folder, name);
+	file = fopen(path, "we");
+	if (file == NULL)
+		return error_set_errno(err, errno, path);
+	written = fwrite(content.data, 1, content.length, file) == content.length;
+	if (fclose(file) != 0 || !written)
+		return error_set_errno(err, errno, path);
+	return true;
+}
+
+static bool fill_folder(const struct agent_setup *setup, double speed, const char *token, struct slice ca_pem,
+                        struct error *err)
+{
+	char path[AGENT_SETUP_PATH_BYTES + 64];
+	struct buffer config;
+	bool written;
+
+	(void)snprintf(path, sizeof path, "%s/%s", setup->folder, ACCOUNT_FOLDER);
+	if (mkdir(path, 0700) != 0)
+		return error_set_errno(err, errno, path);
+	buffer_init(&config, CONFIG_BYTES_MAX);
+	written = write_file(setup, "serviceaccount/token", slice_of(token), err) &&
+	          write_file(setup, "serviceaccount/ca.crt", ca_pem, err) &&
+	          write_file(setup, "serviceaccount/namespace", SLICE("kube-system"), err) &&
+	          agent_setup_write_config(speed, &config, err) &&
+	          write_file(setup, "config.json", buffer_slice(&config), err);
+	buffer_destroy(&config);
+	return written;
+}
+
+bool agent_setup_create(struct agent_setup *ret_setup, double speed, const char *token, struct slice ca_pem,
+                        struct error *err)
+{
+	const char *parent = getenv("TMPDIR");
+	struct agent_setup setup;
+	int length;
+
+	if (parent == NULL || parent[0] == '\0')
+		parent = "/tmp";
+	length = snprintf(setup.folder, sizeof setup.folder, "%s/ballast-sandbox-XXXXXX", parent);
+	if (length < 0 || (size_t)length >= sizeof setup.folder)
+		return error_set(err, ERROR_LIMIT, "the path in TMPDIR is too long");
+	if (mkdtemp(setup.folder) == NULL)
+		return error_set_errno(err, errno, setup.folder);
+	if (!fill_folder(&setup, speed, token, ca_pem, err)) {
+		agent_setup_remove(&setup);
+		return false;
+	}
+	*ret_setup = setup;
+	return true;
+}
+
+int agent_setup_open_log(const struct agent_setup *setup, const char *node, const char *log_path, struct error *err)
+{
+	char path[AGENT_SETUP_PATH_BYTES + 64];
+	int descriptor;
+
+	(void)snprintf(path, sizeof path, "%s/%s.log", setup->folder, node);
+	if (log_path == NULL)
+		log_path = path;
+	descriptor = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	if (descriptor < 0)
+		error_set_errno(err, errno, log_path);
+	return descriptor;
+}
+
+void agent_setup_fill_environment(const struct agent_setup *setup, const struct agent_place *place,
+                                  struct agent_environment *ret_environment)
+{
+	const char *values[][2] = {
+		{ "K8S_NODE_NAME", place->node },
+		{ "K8S_POD_IP", place->address },
+		{ "KUBERNETES_SERVICE_HOST", place->api_address },
+	};
+	enum { VALUE_COUNT = sizeof values / sizeof values[0], TEXT_BYTES = sizeof ret_environment->texts[0] };
+	size_t count = 0;
+
+	for (; count < VALUE_COUNT; count++)
+		(void)snprintf(ret_environment->texts[count], TEXT_BYTES, "%s=%s", values[count][0], values[count][1]);
+	(void)snprintf(ret_environment->texts[count++], TEXT_BYTES, "KUBERNETES_SERVICE_PORT=%d", AGENT_SETUP_API_PORT);
+	(void)snprintf(ret_environment->texts[count++], TEXT_BYTES, "CONFIG_PATH=%s/config.json", setup->folder);
+	(void)snprintf(ret_environment->texts[count++], TEXT_BYTES, "BALLAST_SERVICEACCOUNT_DIR=%s/%s", setup->folder,
+	               ACCOUNT_FOLDER);
+	for (size_t i = 0; i < count; i++)
+		ret_environment->variables[i] = ret_environment->texts[i];
+	ret_environment->variables[count] = NULL;
+}
+
+/* Two levels are all there is: files, and a folder of files. */
+static void remove_files(const char *folder)
+{
+	DIR *entries = opendir(folder);
+	const struct dirent *entry;
+
+	if (entries == NULL)
+		return;
+	while ((entry = readdir(entries)) != NULL) {
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			unlinkat(dirfd(entries), entry->d_name, 0);
+	}
+	closedir(entries);
+	rmdir(folder);
+}
+
+void agent_setup_remove(struct agent_setup *setup)
+{
+	char path[AGENT_SETUP_PATH_BYTES + 64];
+
+	if (setup->folder[0] == '\0')
+		return;
+	(void)snprintf(path, sizeof path, "%s/%s", setup->folder, ACCOUNT_FOLDER);
+	remove_files(path);
+	remove_files(setup->folder);
+	setup->folder[0] = '\0';
+}

@@ -1,0 +1,64 @@
+/*
+ * What an agent finds in its pod: the configuration file, the service account's folder and the environment, here in a
+ * temporary folder made for one run.
+ */
+#ifndef BALLAST_SANDBOX_AGENT_SETUP_H
+#define BALLAST_SANDBOX_AGENT_SETUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/slice.h"
+
+enum {
+	AGENT_SETUP_SYSTEM_PORT = 9100,
+	AGENT_SETUP_LFC_PORT = 9499,
+	AGENT_SETUP_MONITOR_PORT = 10301,
+	AGENT_SETUP_PLUGIN_PORT = 10299,
+	AGENT_SETUP_DUMP_PORT = 10300,
+	AGENT_SETUP_API_PORT = 6443,
+	AGENT_SETUP_PATH_BYTES = 512,
+	AGENT_SETUP_VARIABLES = 16,
+};
+
+#define AGENT_SETUP_SCHEDULER_NAME "autoscale-scheduler"
+
+struct agent_setup {
+	char folder[AGENT_SETUP_PATH_BYTES];
+};
+
+/* Where one agent lives. Texts are read during the call only. */
+struct agent_place {
+	const char *node;
+	const char *address; /* its pod's IP, on which it listens */
+	const char *api_address;
+};
+
+struct agent_environment {
+	char texts[AGENT_SETUP_VARIABLES][AGENT_SETUP_PATH_BYTES + 64];
+	const char *variables[AGENT_SETUP_VARIABLES + 1]; /* NULL-terminated, point at texts: not to be moved */
+};
+
+/*
+ * Appends the agent's configuration as JSON: the values as shipped (spec agent-runtime 2.2), all seconds divided by speed,
+ * rounded up, at least 1.
+ */
+bool agent_setup_write_config(double speed, struct buffer *out, struct error *err);
+
+/* Makes the folder below $TMPDIR or /tmp, with everything in it. Only this user can read it. */
+bool agent_setup_create(struct agent_setup *ret_setup, double speed, const char *token, struct slice ca_pem,
+                        struct error *err);
+
+/* Opens a file for what an agent writes: FOLDER/NODE.log, or the end of log_path if that isn't NULL. -1 on failure. */
+int agent_setup_open_log(const struct agent_setup *setup, const char *node, const char *log_path, struct error *err);
+
+/* The environment that the pod's manifest gives it. */
+void agent_setup_fill_environment(const struct agent_setup *setup, const struct agent_place *place,
+                                  struct agent_environment *ret_environment);
+
+/* Removes the folder and what is in it; does nothing if it was never made. */
+void agent_setup_remove(struct agent_setup *setup);
+
+#endif

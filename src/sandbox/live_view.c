@@ -1,0 +1,263 @@
+/*
+ * The table lives on the terminal's alternate screen, so that what was there before comes back at the end, with the report
+ * below it. A frame is written only when the one before is gone.
+ */
+#include "sandbox/live_view.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/slice.h"
+
+enum {
+	WAITING_BYTES_MAX = 256 * 1024,
+	CHUNK_BYTES = 4096, /* a pipe that is writable takes so much without blocking (PIPE_BUF) */
+	LAST_WAIT_MS = 1000,
+	LINE_BYTES = 512,
+	USUAL_COLUMNS = 80,
+	USUAL_ROWS = 24,
+	ROWS_BESIDE_VMS = 6,
+};
+
+static const char ENTER_SCREEN[] = "\x1b[?1049h\x1b[?25l";
+static const char LEAVE_SCREEN[] = "\x1b[?25h\x1b[?1049l";
+static const char HOME[] = "\x1b[H";
+static const char END_OF_LINE[] = "\x1b[K\r\n";
+static const char CLEAR_BELOW[] = "\x1b[J";
+
+struct live_view {
+	struct loop *loop;
+	const struct workload *workload;
+	const struct cluster *cluster; /* NULL before the start */
+	bool table;
+	int descriptor;
+	uint64_t start_ns;
+	unsigned phase;
+	struct loop_timer timer;
+	struct buffer waiting;
+	unsigned dropped_lines;
+	char last_event[LIVE_VIEW_ACTION_BYTES];
+	char (*actions)[LIVE_VIEW_ACTION_BYTES]; /* of each VM of the workload */
+};
+
+/* ---- writing without waiting ---- */
+
+/* Writes what the descriptor takes within wait_ms. */
+static void flush(struct live_view *view, int wait_ms)
+{
+	struct pollfd ready = { .fd = view->descriptor, .events = POLLOUT };
+
+	while (view->waiting.length > 0 && poll(&ready, 1, wait_ms) == 1) {
+		size_t length = view->waiting.length < CHUNK_BYTES ? view->waiting.length : CHUNK_BYTES;
+		ssize_t written = write(view->descriptor, view->waiting.data, length);
+
+		if (written < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (written <= 0) {
+			buffer_clear(&view->waiting); /* nobody reads any more */
+			return;
+		}
+		buffer_consume(&view->waiting, (size_t)written);
+	}
+}
+
+static void put_line(struct live_view *view, const char *line)
+{
+	size_t length = strlen(line);
+
+	flush(view, 0);
+	if (view->waiting.length + length + LINE_BYTES > WAITING_BYTES_MAX) {
+		view->dropped_lines++;
+		return;
+	}
+	if (view->dropped_lines > 0) {
+		buffer_append_format(&view->waiting, "(%u lines left out)\n", view->dropped_lines);
+		view->dropped_lines = 0;
+	}
+	buffer_append(&view->waiting, line, length);
+	if (view->waiting.failed)
+		buffer_clear(&view->waiting);
+	flush(view, 0);
+}
+
+/* ---- the table ---- */
+
+/* Appends the line without what doesn't fit into that many columns. */
+static void append_cut(struct buffer *out, const char *line, unsigned columns)
+{
+	struct slice rest = slice_of(line);
+
+	for (unsigned column = 0; column < columns && rest.length > 0; column++) {
+		uint32_t code_point;
+		size_t bytes = slice_utf8_next(rest, &code_point);
+
+		if (bytes == 0)
+			break;
+		buffer_append(out, rest.data, bytes);
+		rest = slice_from_offset(rest, bytes);
+	}
+	buffer_append_text(out, END_OF_LINE);
+}
+
+static void draw_vm(struct live_view *view, unsigned vm, unsigned columns)
+{
+	static const char *const monitors[] = { "down", "waiting", "connected" };
+	struct cluster_vm_state state = cluster_vm_state(view->cluster, vm);
+	const struct workload_vm *planned = &view->workload->vms[vm];
+	char using[CLUSTER_SIZE_TEXT_BYTES], goal[CLUSTER_SIZE_TEXT_BYTES], permitted[CLUSTER_SIZE_TEXT_BYTES];
+	char line[LINE_BYTES];
+
+	cluster_size_print(state.size, using);
+	cluster_size_print(cluster_units(workload_phase(view->workload, vm, view->phase)->expected), goal);
+	cluster_size_print(state.permitted, permitted);
+	(void)snprintf(line, sizeof line, "%-12s %-11s %7s %7s %9s  %-9s  %s", planned->name,
+	               workload_kind_name(planned->kind), using, goal, permitted, monitors[state.monitor],
+	               view->actions[vm]);
+	append_cut(&view->waiting, line, columns);
+}
+
+static void draw_head(struct live_view *view, unsigned columns)
+{
+	double elapsed_s = (double)(loop_now_ns(view->loop) - view->start_ns) / NS_PER_S;
+	char line[LINE_BYTES], phases[32] = "";
+
+	if (view->workload->phase_count > 0)
+		(void)snprintf(phases, sizeof phases, " of %u", view->workload->phase_count);
+	(void)snprintf(line, sizeof line, "ballast sandbox  %.1f s  phase %u%s  speed %g  seed %llu", elapsed_s,
+	               view->phase + 1, phases, view->workload->options.speed,
+	               (unsigned long long)view->workload->options.seed);
+	append_cut(&view->waiting, line, columns);
+	append_cut(&view->waiting, "", columns);
+	(void)snprintf(line, sizeof line, "%-12s %-11s %7s %7s %9s  %-9s  %s", "VM", "workload", "using", "goal",
+	               "permitted", "monitor", "last action");
+	append_cut(&view->waiting, line, columns);
+}
+
+static void draw(void *context)
+{
+	struct live_view *view = context;
+	unsigned vms = view->workload->options.vms;
+	struct winsize size;
+	unsigned columns = USUAL_COLUMNS, rows = USUAL_ROWS, shown;
+	char line[LINE_BYTES];
+
+	loop_timer_start(view->loop, &view->timer, NS_PER_S / LIVE_VIEW_REDRAWS_PER_S, draw, view);
+	flush(view, 0);
+	if (!view->table || view->waiting.length > 0)
+		return;
+	if (ioctl(view->descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0) {
+		columns = size.ws_col;
+		rows = size.ws_row;
+	}
+	shown = rows > ROWS_BESIDE_VMS ? rows - ROWS_BESIDE_VMS : 1;
+	buffer_append_text(&view->waiting, HOME);
+	draw_head(view, columns);
+	for (unsigned i = 0; i < vms && i < shown; i++)
+		draw_vm(view, i, columns);
+	if (vms > shown) {
+		(void)snprintf(line, sizeof line, "and %u more VMs", vms - shown);
+		append_cut(&view->waiting, line, columns);
+	}
+	append_cut(&view->waiting, view->last_event, columns);
+	buffer_append_text(&view->waiting, CLEAR_BELOW);
+	if (view->waiting.failed)
+		buffer_clear(&view->waiting);
+	flush(view, 0);
+}
+
+/* ---- events ---- */
+
+void live_view_vm_event(struct live_view *view, unsigned vm, const char *format, ...)
+{
+	double elapsed_s = (double)(loop_now_ns(view->loop) - view->start_ns) / NS_PER_S;
+	char text[LIVE_VIEW_ACTION_BYTES];
+	char line[LINE_BYTES];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void)vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	if (vm < view->workload->options.vms)
+		memcpy(view->actions[vm], text, sizeof text);
+	if (view->table)
+		return;
+	(void)snprintf(line, sizeof line, "%7.3fs %s: %s\n", elapsed_s, cluster_vm_name(view->cluster, vm), text);
+	put_line(view, line);
+}
+
+void live_view_event(struct live_view *view, const char *format, ...)
+{
+	double elapsed_s = view->cluster == NULL ? 0 : (double)(loop_now_ns(view->loop) - view->start_ns) / NS_PER_S;
+	char line[LINE_BYTES];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void)vsnprintf(view->last_event, sizeof view->last_event, format, arguments);
+	va_end(arguments);
+	if (view->table)
+		return;
+	(void)snprintf(line, sizeof line, "%7.3fs %s\n", elapsed_s, view->last_event);
+	put_line(view, line);
+}
+
+/* ---- life ---- */
+
+struct live_view *live_view_create(struct loop *loop, const struct workload *workload, bool table, struct error *err)
+{
+	struct live_view *view = memory_allocate(sizeof *view);
+
+	if (view != NULL) {
+		view->actions = memory_allocate(workload->options.vms * sizeof *view->actions);
+		if (view->actions == NULL) {
+			memory_release(view);
+			view = NULL;
+		}
+	}
+	if (view == NULL) {
+		error_set(err, ERROR_NO_MEMORY, "out of memory for the view");
+		return NULL;
+	}
+	view->loop = loop;
+	view->workload = workload;
+	view->table = table;
+	view->descriptor = table ? STDOUT_FILENO : STDERR_FILENO;
+	buffer_init(&view->waiting, WAITING_BYTES_MAX);
+	return view;
+}
+
+void live_view_start(struct live_view *view, const struct cluster *cluster)
+{
+	view->start_ns = loop_now_ns(view->loop);
+	view->cluster = cluster;
+	if (view->table)
+		buffer_append_text(&view->waiting, ENTER_SCREEN);
+	flush(view, 0);
+	draw(view);
+}
+
+void live_view_set_phase(struct live_view *view, unsigned phase)
+{
+	view->phase = phase;
+}
+
+void live_view_destroy(struct live_view *view)
+{
+	if (view == NULL)
+		return;
+	loop_timer_stop(view->loop, &view->timer);
+	if (view->table && view->cluster != NULL) {
+		buffer_append_text(&view->waiting, LEAVE_SCREEN);
+	}
+	flush(view, LAST_WAIT_MS);
+	buffer_destroy(&view->waiting);
+	memory_release(view->actions);
+	memory_release(view);
+}

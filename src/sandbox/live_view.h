@@ -1,0 +1,35 @@
+/*
+ * What a sandbox run shows while it runs: a table that is drawn anew on a terminal, or one line per event.
+ *
+ * Neither ever waits for a slow reader: what isn't taken waits in a bounded buffer, and beyond that it is dropped and counted.
+ */
+#ifndef BALLAST_SANDBOX_LIVE_VIEW_H
+#define BALLAST_SANDBOX_LIVE_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "sandbox/cluster.h"
+#include "sandbox/workload.h"
+
+struct live_view;
+
+enum { LIVE_VIEW_ACTION_BYTES = 160, LIVE_VIEW_REDRAWS_PER_S = 4 };
+
+/* table: on standard output, which must be a terminal; else lines on standard error. */
+struct live_view *live_view_create(struct loop *loop, const struct workload *workload, bool table, struct error *err);
+/* Leaves the terminal as it was; waits a moment for a slow reader. NULL is fine. */
+void live_view_destroy(struct live_view *view);
+
+/* Times in lines count from this moment on. The table is drawn from now on, of that cluster. */
+void live_view_start(struct live_view *view, const struct cluster *cluster);
+void live_view_set_phase(struct live_view *view, unsigned phase);
+
+/* Something happened to a VM of the cluster … */
+void live_view_vm_event(struct live_view *view, unsigned vm, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* … or to the whole. */
+void live_view_event(struct live_view *view, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

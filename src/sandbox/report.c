@@ -1,0 +1,153 @@
+#include "sandbox/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+/* ---- gathering ---- */
+
+static void describe_vm(struct sandbox_report_vm *vm, const struct judge *judge, const struct cluster *cluster,
+                        unsigned index)
+{
+	const struct workload_vm *planned = &judge->workload->vms[index];
+	const struct judge_vm *seen = &judge->vms[index];
+	struct cluster_vm_state state = cluster_vm_state(cluster, index);
+
+	*vm = (struct sandbox_report_vm){
+		.name = slice_of(planned->name),
+		.workload = slice_of(workload_kind_name(planned->kind)),
+		.min_cu = planned->min,
+		.max_cu = planned->bound != 0 ? planned->bound : planned->max,
+		.final_cu = (double)state.size.cpu_milli / WORKLOAD_UNIT_CPU_MILLI,
+		.expected_final_cu = workload_phase(judge->workload, index, judge->phase)->expected,
+		.judged = seen->judged_before,
+		.patches = state.patches,
+		.upscales = seen->upscales,
+		.downscales = seen->downscales,
+		.denied_downscales = state.guest.downscales_denied,
+		.seconds_to_reach_goal = seen->seconds_to_reach_goal,
+		.seconds_to_reach_goal_count = seen->times_count,
+	};
+}
+
+static void add_up_monitors(struct sandbox_report_monitor *monitor, const struct cluster *cluster, unsigned vms)
+{
+	for (unsigned i = 0; i < vms; i++) {
+		struct guest_counters guest = cluster_vm_state(cluster, i).guest;
+
+		monitor->connections += guest.connections;
+		monitor->upscales += guest.upscales;
+		monitor->downscales += guest.downscales_approved;
+		monitor->health_checks += guest.health_checks;
+	}
+}
+
+bool report_init(struct report *report, const struct judge *judge, const struct cluster *cluster, uint64_t duration_ns,
+                 const struct report_usage *usage, struct error *err)
+{
+	const struct workload_options *options = &judge->workload->options;
+	struct scheduler_plugin_counters scheduler = cluster_scheduler_counters(cluster);
+	struct control_plane_counters api = cluster_api_counters(cluster);
+	struct sandbox_report_report *message = &report->message;
+
+	*report = (struct report){
+		.message = {
+			.generation = SLICE("B"),
+			.seed = options->seed,
+			.duration_seconds = (double)((duration_ns + NS_PER_MS / 2) / NS_PER_MS) / 1000,
+			.speed = options->speed,
+			.nodes = options->nodes,
+			.phases = judge->phase + 1,
+			.ignored_vms = cluster_vm_count(cluster) - options->vms,
+			.vms_count = options->vms,
+			.scheduler = { .requests = scheduler.requests, .denials = scheduler.denials },
+			.api = { .lists = api.lists, .watches = api.watches, .patches = api.patches },
+			.agent = { .max_resident_kib = usage->max_resident_kib, .cpu_seconds = (double)usage->cpu_us / 1e6 },
+		},
+	};
+	message->vms = memory_allocate(options->vms * sizeof *message->vms);
+	report->mismatches = memory_allocate((judge->sentence_count + 1) * sizeof *report->mismatches);
+	if (message->vms == NULL || report->mismatches == NULL) {
+		report_destroy(report);
+		return error_set(err, ERROR_NO_MEMORY, "out of memory for the report");
+	}
+	for (unsigned i = 0; i < options->vms; i++)
+		describe_vm(&message->vms[i], judge, cluster, i);
+	add_up_monitors(&message->monitor, cluster, options->vms);
+	for (size_t i = 0; i < judge->sentence_count; i++)
+		report->mismatches[message->mismatches_count++] = slice_of(judge->sentences[i]);
+	if (judge->sentences_left_out > 0)
+		report->mismatches[message->mismatches_count++] = SLICE("there were more mismatches");
+	message->mismatches = report->mismatches;
+	return true;
+}
+
+void report_destroy(struct report *report)
+{
+	memory_release(report->message.vms);
+	memory_release(report->mismatches);
+	*report = (struct report){ .mismatches = NULL };
+}
+
+/* ---- printing ---- */
+
+bool report_print_json(const struct report *report, struct buffer *out, struct error *err)
+{
+	if (!sandbox_report_report_to_json(&report->message, out, err))
+		return false;
+	buffer_append_char(out, '\n');
+	return buffer_check(out, "report", err);
+}
+
+static void print_vm(const struct sandbox_report_vm *vm, struct buffer *out)
+{
+	char range[32], goal[16] = "-";
+
+	(void)snprintf(range, sizeof range, "%u-%u", vm->min_cu, vm->max_cu);
+	if (vm->judged)
+		(void)snprintf(goal, sizeof goal, "%u", vm->expected_final_cu);
+	buffer_append_format(out, "%-12.*s %-11.*s %5s %6g %5s %8u %4u %5u %7u  ", SLICE_ARGS(vm->name),
+	                     SLICE_ARGS(vm->workload), range, vm->final_cu, goal, vm->patches, vm->upscales,
+	                     vm->downscales, vm->denied_downscales);
+	for (size_t i = 0; i < vm->seconds_to_reach_goal_count && i < 8; i++)
+		buffer_append_format(out, "%s%.1f", i > 0 ? " " : "", vm->seconds_to_reach_goal[i]);
+	if (vm->seconds_to_reach_goal_count > 8)
+		buffer_append_text(out, " …");
+	buffer_append_char(out, '\n');
+}
+
+bool report_print_text(const struct report *report, struct buffer *out, struct error *err)
+{
+	const struct sandbox_report_report *message = &report->message;
+
+	buffer_append_format(out, "ballast sandbox: %u VM%s on %u node%s, seed %llu, speed %g, %.1f s, %u phases\n\n",
+	                     (unsigned)message->vms_count, message->vms_count == 1 ? "" : "s", message->nodes,
+	                     message->nodes == 1 ? "" : "s", (unsigned long long)message->seed, message->speed,
+	                     message->duration_seconds, message->phases);
+	buffer_append_text(out, "VM           workload    range  final  goal  patches   up  down  denied  "
+	                        "seconds to reach each goal\n");
+	for (size_t i = 0; i < message->vms_count; i++)
+		print_vm(&message->vms[i], out);
+	buffer_append_format(out,
+	                     "\n"
+	                     "scheduler plugin  %u requests, %u denials\n"
+	                     "vm-monitors       %u connections, %u upscales, %u downscales, %u health checks\n"
+	                     "Kubernetes API    %u lists, %u watches, %u patches\n"
+	                     "agent             %.1f MiB resident, %.2f s of CPU\n"
+	                     "left alone        %u VMs not to be scaled\n\n",
+	                     message->scheduler.requests, message->scheduler.denials, message->monitor.connections,
+	                     message->monitor.upscales, message->monitor.downscales, message->monitor.health_checks,
+	                     message->api.lists, message->api.watches, message->api.patches,
+	                     (double)message->agent.max_resident_kib / 1024, message->agent.cpu_seconds,
+	                     message->ignored_vms);
+	if (message->mismatches_count == 0)
+		buffer_append_text(out, "Everything went as the workload states it.\n");
+	else
+		buffer_append_format(out, "%zu mismatch%s:\n", message->mismatches_count,
+		                     message->mismatches_count == 1 ? "" : "es");
+	for (size_t i = 0; i < message->mismatches_count; i++)
+		buffer_append_format(out, "  %.*s\n", SLICE_ARGS(message->mismatches[i]));
+	return buffer_check(out, "report", err);
+}
