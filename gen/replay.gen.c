@@ -322,7 +322,7 @@ bool replay_requested_upscale_to_json(const struct replay_requested_upscale *ups
 	return json_writer_check(&writer, "RequestedUpscale", err);
 }
 
-bool replay_scaling_decode(struct json_reader *reader, struct replay_scaling *ret_scaling, struct error *err)
+bool replay_scaling_decode(struct json_reader *reader, struct scaling_scaling_config *ret_scaling, struct error *err)
 {
 	enum {
 		FIELD_LOAD_AVERAGE_FRACTION_TARGET,
@@ -365,7 +365,7 @@ bool replay_scaling_decode(struct json_reader *reader, struct replay_scaling *re
 		.field_count = sizeof FIELDS / sizeof FIELDS[0],
 		.null_is_empty = true,
 	};
-	struct replay_scaling scaling = {0};
+	struct scaling_scaling_config scaling = {0};
 	struct json_object object = json_object_begin(reader, &MESSAGE, err);
 
 	while (json_object_next(reader, &object, err)) {
@@ -418,11 +418,11 @@ bool replay_scaling_decode(struct json_reader *reader, struct replay_scaling *re
 	return true;
 }
 
-bool replay_scaling_from_json(struct slice text, struct arena *arena, struct replay_scaling *ret_scaling,
+bool replay_scaling_from_json(struct slice text, struct arena *arena, struct scaling_scaling_config *ret_scaling,
                               struct error *err)
 {
 	struct json_reader reader;
-	struct replay_scaling scaling;
+	struct scaling_scaling_config scaling;
 
 	if (!json_reader_open(&reader, text, arena, err) ||
 	    !replay_scaling_decode(&reader, &scaling, err) ||
@@ -432,7 +432,7 @@ bool replay_scaling_from_json(struct slice text, struct arena *arena, struct rep
 	return true;
 }
 
-void replay_scaling_encode(struct json_writer *writer, const struct replay_scaling *scaling)
+void replay_scaling_encode(struct json_writer *writer, const struct scaling_scaling_config *scaling)
 {
 	json_writer_object_begin(writer);
 	if (scaling->has_load_average_fraction_target) {
@@ -478,7 +478,7 @@ void replay_scaling_encode(struct json_writer *writer, const struct replay_scali
 	json_writer_object_end(writer);
 }
 
-bool replay_scaling_to_json(const struct replay_scaling *scaling, struct buffer *buffer, struct error *err)
+bool replay_scaling_to_json(const struct scaling_scaling_config *scaling, struct buffer *buffer, struct error *err)
 {
 	struct json_writer writer;
 

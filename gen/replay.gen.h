@@ -9,6 +9,7 @@
 
 #include "codec/json_reader.h"
 #include "codec/json_writer.h"
+#include "gen/scaling.gen.h"
 
 enum replay_revision_source_kind {
 	REPLAY_REVISION_SOURCE_COUNTER, /* "counter" */
@@ -43,29 +44,6 @@ struct replay_requested_upscale {
 	bool memory;
 };
 
-struct replay_scaling {
-	bool has_load_average_fraction_target;
-	double load_average_fraction_target;
-	bool has_memory_usage_fraction_target;
-	double memory_usage_fraction_target;
-	bool has_memory_total_fraction_target;
-	double memory_total_fraction_target;
-	bool has_enable_lfc_metrics;
-	bool enable_lfc_metrics; /* "enableLFCMetrics" */
-	bool has_lfc_use_largest_window;
-	bool lfc_use_largest_window;
-	bool has_lfc_to_memory_ratio;
-	double lfc_to_memory_ratio;
-	bool has_lfc_min_wait_before_downscale_minutes;
-	int64_t lfc_min_wait_before_downscale_minutes;
-	bool has_lfc_window_size_minutes;
-	int64_t lfc_window_size_minutes;
-	bool has_cpu_stable_zone_ratio;
-	double cpu_stable_zone_ratio;
-	bool has_cpu_mixed_zone_ratio;
-	double cpu_mixed_zone_ratio;
-};
-
 struct replay_vm_cpu {
 	uint32_t min_milli; /* "min" */
 	uint32_t max_milli; /* "max" */
@@ -84,7 +62,7 @@ struct replay_vm_config {
 	bool always_migrate;
 	bool scaling_enabled;
 	bool has_scaling_config;
-	struct replay_scaling scaling_config;
+	struct scaling_scaling_config scaling_config;
 };
 
 struct replay_vm {
@@ -105,7 +83,7 @@ struct replay_revision_source {
 
 struct replay_config {
 	struct replay_resources compute_unit;
-	struct replay_scaling default_scaling_config;
+	struct scaling_scaling_config default_scaling_config;
 	int64_t neonvm_retry_wait_ns;                      /* "neonvmRetryWait" */
 	int64_t plugin_request_tick_ns;                    /* "pluginRequestTick" */
 	int64_t plugin_retry_wait_ns;                      /* "pluginRetryWait" */
@@ -354,7 +332,7 @@ bool replay_revision_value_decode(struct json_reader *reader, struct replay_revi
                                   struct error *err);
 bool replay_requested_upscale_decode(struct json_reader *reader, struct replay_requested_upscale *ret_upscale,
                                      struct error *err);
-bool replay_scaling_decode(struct json_reader *reader, struct replay_scaling *ret_scaling, struct error *err);
+bool replay_scaling_decode(struct json_reader *reader, struct scaling_scaling_config *ret_scaling, struct error *err);
 bool replay_vm_cpu_decode(struct json_reader *reader, struct replay_vm_cpu *ret_cpu, struct error *err);
 bool replay_vm_memory_decode(struct json_reader *reader, struct replay_vm_memory *ret_memory, struct error *err);
 bool replay_vm_config_decode(struct json_reader *reader, struct replay_vm_config *ret_config, struct error *err);
@@ -423,7 +401,7 @@ bool replay_revision_value_from_json(struct slice text, struct arena *arena, str
                                      struct error *err);
 bool replay_requested_upscale_from_json(struct slice text, struct arena *arena,
                                         struct replay_requested_upscale *ret_upscale, struct error *err);
-bool replay_scaling_from_json(struct slice text, struct arena *arena, struct replay_scaling *ret_scaling,
+bool replay_scaling_from_json(struct slice text, struct arena *arena, struct scaling_scaling_config *ret_scaling,
                               struct error *err);
 bool replay_vm_cpu_from_json(struct slice text, struct arena *arena, struct replay_vm_cpu *ret_cpu, struct error *err);
 bool replay_vm_memory_from_json(struct slice text, struct arena *arena, struct replay_vm_memory *ret_memory,
@@ -502,7 +480,7 @@ void replay_resources_encode(struct json_writer *writer, const struct replay_res
 void replay_revision_encode(struct json_writer *writer, const struct replay_revision *revision);
 void replay_revision_value_encode(struct json_writer *writer, const struct replay_revision_value *value);
 void replay_requested_upscale_encode(struct json_writer *writer, const struct replay_requested_upscale *upscale);
-void replay_scaling_encode(struct json_writer *writer, const struct replay_scaling *scaling);
+void replay_scaling_encode(struct json_writer *writer, const struct scaling_scaling_config *scaling);
 void replay_vm_cpu_encode(struct json_writer *writer, const struct replay_vm_cpu *cpu);
 void replay_vm_memory_encode(struct json_writer *writer, const struct replay_vm_memory *memory);
 void replay_vm_config_encode(struct json_writer *writer, const struct replay_vm_config *config);
@@ -553,7 +531,7 @@ bool replay_revision_to_json(const struct replay_revision *revision, struct buff
 bool replay_revision_value_to_json(const struct replay_revision_value *value, struct buffer *buffer, struct error *err);
 bool replay_requested_upscale_to_json(const struct replay_requested_upscale *upscale, struct buffer *buffer,
                                       struct error *err);
-bool replay_scaling_to_json(const struct replay_scaling *scaling, struct buffer *buffer, struct error *err);
+bool replay_scaling_to_json(const struct scaling_scaling_config *scaling, struct buffer *buffer, struct error *err);
 bool replay_vm_cpu_to_json(const struct replay_vm_cpu *cpu, struct buffer *buffer, struct error *err);
 bool replay_vm_memory_to_json(const struct replay_vm_memory *memory, struct buffer *buffer, struct error *err);
 bool replay_vm_config_to_json(const struct replay_vm_config *config, struct buffer *buffer, struct error *err);

@@ -1,5 +1,6 @@
 #include "agent/agent_internal.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/signalfd.h>
@@ -100,7 +101,7 @@ static bool watch_signals(struct agent *agent, struct error *err)
 	(void)signal(SIGPIPE, SIG_IGN);
 	agent->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (agent->signals < 0)
-		return error_set(err, ERROR_SYSTEM, "signalfd failed");
+		return error_set_errno(err, errno, "signalfd");
 	agent->signal_watch = loop_watch_descriptor(agent->loop, agent->signals, SOCKET_READ, on_signal, agent, err);
 	return agent->signal_watch != NULL;
 }
@@ -112,12 +113,44 @@ static int64_t wall_ns(void *context)
 	return loop_wall_ns(context);
 }
 
-static void flush_log(void *context)
+static void on_log_waiting(void *context);
+
+static void stop_log_watch(struct agent *agent)
+{
+	loop_watch_stop(agent->log_watch);
+	agent->log_watch = NULL;
+}
+
+static void on_log_writable(void *context)
 {
 	struct agent *agent = context;
 
-	(void)log_flush(agent->log_sink);
-	loop_timer_start(agent->loop, &agent->log_timer, (uint64_t)LOG_RETRY_MS * NS_PER_MS, flush_log, agent);
+	if (!log_flush(agent->log_sink))
+		stop_log_watch(agent);
+}
+
+static void on_log_retry(void *context)
+{
+	struct agent *agent = context;
+
+	if (log_flush(agent->log_sink))
+		on_log_waiting(agent);
+}
+
+/* A slow reader of standard error: only while something waits for it, the loop looks at it (design 1.4). */
+static void on_log_waiting(void *context)
+{
+	struct agent *agent = context;
+	struct error ignored;
+
+	if (agent->log_watch != NULL || loop_timer_running(&agent->log_timer))
+		return;
+	agent->log_watch = loop_watch_descriptor(agent->loop, log_descriptor(agent->log_sink), SOCKET_WRITE,
+	                                         on_log_writable, agent, &ignored);
+	/* Memory is short, or the descriptor is of a kind that can't be watched. */
+	if (agent->log_watch == NULL)
+		loop_timer_start(agent->loop, &agent->log_timer, (uint64_t)LOG_RETRY_MS * NS_PER_MS, on_log_retry,
+		                 agent);
 }
 
 static bool prepare(struct agent *agent, struct error *err)
@@ -129,7 +162,7 @@ static bool prepare(struct agent *agent, struct error *err)
 	                                  LOG_RING_BYTES, wall_ns, agent->loop, err);
 	if (agent->log_sink == NULL)
 		return false;
-	flush_log(agent);
+	log_sink_tell_waiting(agent->log_sink, on_log_waiting, agent);
 	agent->clock = agent_clock_start(agent->loop);
 	arena_init(&agent->arena, AGENT_CONFIG_ARENA_BYTES);
 	metrics_text_parser_init(&agent->parser, rng_next(loop_rng(agent->loop)));
@@ -156,6 +189,8 @@ static void dismantle(struct agent *agent)
 		loop_watch_stop(agent->signal_watch);
 	if (agent->signals >= 0)
 		(void)close(agent->signals);
+	if (agent->log_watch != NULL)
+		stop_log_watch(agent);
 	if (agent->log_sink != NULL)
 		log_sink_destroy(agent->log_sink, LOG_LAST_WAIT_MS);
 	if (agent->loop != NULL) {

@@ -28,8 +28,9 @@ struct agent {
 	const struct agent_arguments *arguments;
 	struct loop *loop;
 	struct log_sink *log_sink;
-	struct loop_timer log_timer; /* what a slow reader of the log didn't take is offered again */
-	int signals;                 /* descriptor; -1: none */
+	struct loop_watch *log_watch; /* while something waits for a slow reader of the log */
+	struct loop_timer log_timer;  /* instead, if the descriptor can't be watched */
+	int signals;                  /* descriptor; -1: none */
 	struct loop_watch *signal_watch;
 	bool fatal;
 	bool stopping;

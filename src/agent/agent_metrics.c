@@ -1,6 +1,6 @@
 /*
- * All families are declared in one table, in the order of enum family; the functions below only say which series of which family
- * something counts in.
+ * All families are declared in one table, in the order of enum family; the functions below only say which series of
+ * which family something counts in.
  */
 #include "agent/agent_metrics.h"
 
@@ -64,6 +64,7 @@ enum family {
 	SCALING_EVENTS_SEND_DURATION,
 	BILLING_SEND_ERRORS,
 	SCALING_EVENTS_SEND_ERRORS,
+	LOG_LINES_DROPPED,
 	FAMILY_COUNT,
 };
 
@@ -171,12 +172,20 @@ static const struct metrics_family_options FAMILIES[FAMILY_COUNT] = {
 	[SCALING_EVENTS_SEND_ERRORS] =
 		COUNTER("scalingevents_send_errors_total", "Total errors from attempting to send billing events",
 	                "cause", "client"),
+	/* The reference has none: it waits for the reader of its log. */
+	[LOG_LINES_DROPPED] = { METRICS_COUNTER,
+	                        "ballast_log_lines_dropped_total",
+	                        "Lines of the log dropped because nobody took them in time, or memory was short.",
+	                        { NULL },
+	                        NULL,
+	                        0 },
 };
 
 struct agent_metrics {
 	struct metrics_registry *registry;
 	struct metrics_family *families[FAMILY_COUNT];
 	struct agent_metrics_process process;
+	const struct log_sink *log_sink; /* NULL: none to follow */
 };
 
 static const char *const DIRECTIONS[] = {
@@ -262,6 +271,7 @@ static void make_first_series(struct agent_metrics *metrics)
 	}
 	for (enum family i = RUNNER_PANICS; i <= NEXT_ACTIONS; i++)
 		metrics_add(metrics->families[i], NULL, 0);
+	metrics_add(metrics->families[LOG_LINES_DROPPED], NULL, 0);
 	add_one(metrics, PAGE_ERRORS, "encoding", 0);
 	add_one(metrics, PAGE_ERRORS, "gathering", 0);
 	agent_metrics_set_watch_failing(metrics, AGENT_WATCHER_VIRTUAL_MACHINES, false);
@@ -273,7 +283,7 @@ struct agent_metrics *agent_metrics_create(struct error *err)
 	struct agent_metrics *metrics = memory_allocate(sizeof *metrics);
 
 	if (metrics == NULL) {
-		(void)error_set(err, ERROR_NO_MEMORY, "no memory for metrics");
+		error_set(err, ERROR_NO_MEMORY, "no memory for metrics");
 		return NULL;
 	}
 	metrics->registry = metrics_registry_create(err);
@@ -293,8 +303,15 @@ void agent_metrics_destroy(struct agent_metrics *metrics)
 	memory_release(metrics);
 }
 
+void agent_metrics_follow_log(struct agent_metrics *metrics, const struct log_sink *log_sink)
+{
+	metrics->log_sink = log_sink;
+}
+
 bool agent_metrics_print(struct agent_metrics *metrics, struct buffer *page, struct error *err)
 {
+	if (metrics->log_sink != NULL)
+		metrics_set(metrics->families[LOG_LINES_DROPPED], NULL, (double)log_dropped_lines(metrics->log_sink));
 	agent_metrics_process_update(&metrics->process);
 	if (metrics_registry_print(metrics->registry, page, err))
 		return true;

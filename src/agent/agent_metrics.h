@@ -1,7 +1,8 @@
 /*
- * What the agent counts about itself: the families of spec agent-runtime 15.1, the watches of 15.2, billing and scaling events of
- * 15.3, and the usual process_… ones, one function per kind of happening. Labels come from closed sets; where a parameter is a text, its caller keeps the
- * set small and says so in its header.
+ * What the agent counts about itself: the families of spec agent-runtime 15.1, the watches of 15.2, billing and scaling
+ * events of 15.3, the usual process_… ones, and of our own the dropped lines of the log; one function per kind of
+ * happening. Labels come from closed sets; where a parameter is a text, its caller keeps the set small and says so in
+ * its header.
  *
  * Gauges of single VMs live elsewhere (vm_metrics.h).
  */
@@ -14,6 +15,7 @@
 #include "agent/core/resources.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/slice.h"
 #include "kube/watch_store.h"
 
@@ -22,6 +24,8 @@ struct agent_metrics;
 /* Series that 15.1 wants from the start are there. NULL with *err when memory is short. */
 struct agent_metrics *agent_metrics_create(struct error *err);
 void agent_metrics_destroy(struct agent_metrics *metrics); /* NULL is fine */
+/* The page is to show how many lines this log has dropped. It must outlive the metrics. */
+void agent_metrics_follow_log(struct agent_metrics *metrics, const struct log_sink *log_sink);
 /* Appends the page of port 9100. */
 bool agent_metrics_print(struct agent_metrics *metrics, struct buffer *page, struct error *err);
 
@@ -45,7 +49,9 @@ void agent_metrics_count_monitor_outbound(struct agent_metrics *metrics, const c
 void agent_metrics_count_monitor_inbound(struct agent_metrics *metrics, const char *endpoint, const char *code);
 /* Makes the series visible, at 0 if it is new (11.4.3). */
 void agent_metrics_touch_monitor_inbound(struct agent_metrics *metrics, const char *endpoint, const char *code);
-/* result quotes the API server; beyond AGENT_NEONVM_RESULTS different ones, new ones are counted as "[error: other]". */
+/*
+ * result quotes the API server; beyond AGENT_NEONVM_RESULTS different ones, new ones are counted as "[error: other]".
+ */
 void agent_metrics_count_neonvm_request(struct agent_metrics *metrics, const char *result);
 void agent_metrics_count_full_denial(struct agent_metrics *metrics, enum agent_direction direction);
 void agent_metrics_count_partial_approval(struct agent_metrics *metrics, enum agent_direction direction);
@@ -57,7 +63,10 @@ struct agent_runner_label {
 	enum agent_runner_state state;
 };
 
-/* Moves one runner from one series of runners_current to another; before is NULL for a new one, after for one that goes. */
+/*
+ * Moves one runner from one series of runners_current to another; before is NULL for a new one, after for one that
+ * goes.
+ */
 void agent_metrics_move_runner(struct agent_metrics *metrics, const struct agent_runner_label *before,
                                const struct agent_runner_label *after);
 

@@ -1,6 +1,6 @@
 /*
- * The customary gauges of a process: CPU time, memory, open files, start. Read from /proc when a page is made; what can't be read
- * has no series.
+ * The customary gauges of a process: CPU time, memory, open files, start. Read from /proc when a page is made; what
+ * can't be read has no series.
  */
 #ifndef BALLAST_AGENT_AGENT_METRICS_PROCESS_H
 #define BALLAST_AGENT_AGENT_METRICS_PROCESS_H

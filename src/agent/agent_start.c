@@ -240,6 +240,7 @@ static bool make_parts(struct agent *agent)
 	agent->metrics = agent_metrics_create(&err);
 	if (agent->metrics == NULL)
 		goto failed;
+	agent_metrics_follow_log(agent->metrics, agent->log_sink);
 	agent->vm_metrics = vm_metrics_create(&err);
 	if (agent->vm_metrics == NULL)
 		goto failed;

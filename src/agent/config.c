@@ -1,25 +1,22 @@
 /*
- * A file is read whole, decoded by its schema, checked for what the schema can't say, and turned into what the agent works with.
- * Loading stops at the first decode error, as the reference does; checking collects them, and then leaves out what merely follows
- * from them: a value that couldn't be read isn't reported as zero, too.
+ * A file is read whole, decoded by its schema, checked for what the schema can't say, and turned into what the agent
+ * works with. Loading stops at the first decode error, as the reference does; checking collects them, and then leaves
+ * out what merely follows from them: a value that couldn't be read isn't reported as zero, too.
  */
 #include "agent/config.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "agent/config_decoded.h"
 #include "agent/config_problems.h"
 #include "base/buffer.h"
-#include "base/errno_text.h"
+#include "base/file.h"
 #include "codec/go_quote.h"
 #include "codec/json_locate.h"
 #include "codec/json_problem.h"
 #include "gen/agent_config.gen.h"
 
-enum { READ_BYTES = 16384, QUOTED_PATH_BYTES = 16384 };
+enum { QUOTED_PATH_BYTES = 16384 };
 
 /* ---- reading the file ---- */
 
@@ -30,7 +27,7 @@ static bool fail_at(const char *path, const char *what, struct error *err)
 
 	buffer_init(&quoted, QUOTED_PATH_BYTES);
 	go_quote_append(&quoted, slice_of(path));
-	(void)error_wrap(err, "%s %.*s", what, SLICE_ARGS(buffer_slice(&quoted)));
+	error_wrap(err, "%s %.*s", what, SLICE_ARGS(buffer_slice(&quoted)));
 	buffer_destroy(&quoted);
 	return false;
 }
@@ -40,55 +37,23 @@ static bool fail_decoding(const char *path, struct error *err)
 	return fail_at(path, "error decoding JSON config in", err);
 }
 
-/* As the reference words it: "open /etc/x.json: no such file or directory". */
-static bool set_system_error(struct error *err, const char *call, const char *path, int errno_value)
-{
-	const char *text = errno_text(errno_value);
-
-	if (text == NULL)
-		return error_set_errno(err, errno_value, call);
-	return error_set(err, ERROR_SYSTEM, "%s %s: %s", call, path, text);
-}
-
-static bool read_all(int descriptor, const char *path, struct buffer *ret_text, struct error *err)
-{
-	for (;;) {
-		char *room = buffer_reserve(ret_text, READ_BYTES);
-		ssize_t length;
-
-		if (room == NULL)
-			return buffer_check(ret_text, "the file", err);
-		length = read(descriptor, room, READ_BYTES);
-		if (length < 0 && errno == EINTR)
-			continue;
-		if (length < 0)
-			return set_system_error(err, "read", path, errno);
-		if (length == 0)
-			return true;
-		buffer_advance(ret_text, (size_t)length);
-	}
-}
-
 /* The text goes into the arena, so that slices of it live as long as what is made of them. */
 static bool read_file(const char *path, struct arena *arena, struct slice *ret_text, struct error *err)
 {
 	struct buffer text;
 	bool ok = false;
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+	int descriptor = file_open(path, err);
 
-	if (descriptor < 0) {
-		(void)set_system_error(err, "open", path, errno);
+	if (descriptor < 0)
 		return fail_at(path, "error opening config file", err);
-	}
-	buffer_init(&text, AGENT_CONFIG_FILE_BYTES + READ_BYTES);
-	if (!read_all(descriptor, path, &text, err))
-		(void)fail_decoding(path, err);
+	buffer_init(&text, AGENT_CONFIG_FILE_BYTES);
+	if (!file_read_and_close(descriptor, path, &text, err))
+		fail_decoding(path, err);
 	else if (!arena_copy(arena, buffer_slice(&text), ret_text))
-		(void)error_set(err, ERROR_NO_MEMORY, "no memory for the config file");
+		error_set(err, ERROR_NO_MEMORY, "no memory for the config file");
 	else
 		ok = true;
 	buffer_destroy(&text);
-	(void)close(descriptor);
 	return ok;
 }
 
@@ -105,7 +70,7 @@ static bool decode(const char *path, struct slice text, struct arena *arena, str
 		return true;
 	if (reader.problem.kind != JSON_PROBLEM_NONE && reader.problem.kind != JSON_PROBLEM_RESOURCE) {
 		json_problem_reference_text(&reader.problem, true, cause, sizeof cause);
-		(void)error_set(err, err->code, "%s", cause);
+		error_set(err, err->code, "%s", cause);
 	}
 	return fail_decoding(path, err);
 }
@@ -124,7 +89,7 @@ static bool fail_invalid(const struct config_problems *problems, struct arena *a
 		config_problem_append_text(&problems->items[i], &text);
 	}
 	if (buffer_check(&text, "what is wrong with the config file", err))
-		(void)error_set(err, ERROR_SYNTAX, "%.*s", SLICE_ARGS(buffer_slice(&text)));
+		error_set(err, ERROR_SYNTAX, "%.*s", SLICE_ARGS(buffer_slice(&text)));
 	if (text.failed || !arena_copy(arena, buffer_slice(&text), ret_error_text))
 		*ret_error_text = slice_of(err->text);
 	buffer_destroy(&text);

@@ -1,8 +1,9 @@
 /*
  * The agent's configuration, checked and in the units the program works with (spec agent-runtime 2).
  *
- * The file's own shape is proto/agent_config.proto; everything that runs reads this struct instead, so that another schema of the file
- * would change the loader alone. Seconds of the file are nanoseconds here, and at most AGENT_CONFIG_SECONDS_MAX of them.
+ * The file's own shape is proto/agent_config.proto; everything that runs reads this struct instead, so that another
+ * schema of the file would change the loader alone. Seconds of the file are nanoseconds here, and at most
+ * AGENT_CONFIG_SECONDS_MAX of them.
  */
 #ifndef BALLAST_AGENT_CONFIG_H
 #define BALLAST_AGENT_CONFIG_H
@@ -100,8 +101,8 @@ struct agent_billing_config {
 
 struct agent_config {
 	uint64_t refresh_state_interval_ns; /* never 0 */
-	struct core_config
-		core; /* from computeUnit, defaultConfig and the retry waits; clamps instead of failing; the tick is whole */
+	/* From computeUnit, defaultConfig and the retry waits; clamps instead of failing; the tick is whole. */
+	struct core_config core;
 	struct agent_monitor_config monitor;
 	struct agent_scheduler_config scheduler;
 	struct agent_neonvm_config neonvm;
@@ -120,9 +121,10 @@ struct agent_config {
 enum { AGENT_CONFIG_FILE_BYTES = 256 * 1024, AGENT_CONFIG_ARENA_BYTES = 24 * AGENT_CONFIG_FILE_BYTES };
 
 /*
- * Reads and checks the file. What *ret_config points at lives in the arena. Errors have the texts of spec agent-runtime 2.1 and 2.3:
- * "error opening config file …", "error decoding JSON config in …", "invalid config: …" with all problems joined. That may be more
- * than an error can hold: *ret_error_text then has the whole of it, in the arena (or in *err). It is set on failure only.
+ * Reads and checks the file. What *ret_config points at lives in the arena. Errors have the texts of spec agent-runtime
+ * 2.1 and 2.3: "error opening config file …", "error decoding JSON config in …", "invalid config: …" with all problems
+ * joined. That may be more than an error can hold: *ret_error_text then has the whole of it, in the arena (or in *err).
+ * It is set on failure only.
  */
 bool agent_config_load(const char *path, struct arena *arena, struct agent_config *ret_config,
                        struct slice *ret_error_text, struct error *err);
@@ -142,8 +144,8 @@ struct agent_config_report {
 };
 
 /*
- * Finds everything that is wrong with the file, also several decode errors, where agent_config_load stops at the first. False, with
- * *err, only when the file can't be read or memory is short. What *ret_report points at lives in the arena.
+ * Finds everything that is wrong with the file, also several decode errors, where agent_config_load stops at the first.
+ * False, with *err, only when the file can't be read or memory is short. What *ret_report points at lives in the arena.
  */
 bool agent_config_check(const char *path, struct arena *arena, struct agent_config_report *ret_report,
                         struct error *err);

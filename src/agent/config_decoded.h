@@ -9,11 +9,12 @@
 #include "gen/agent_config.gen.h"
 #include "gen/scaling.gen.h"
 
+/* Of a configuration file, an annotation, or a line of replay. */
 struct scaling_config config_decoded_scaling(const struct scaling_scaling_config *decoded);
 
 /*
- * Everything of a file that was found to be valid, except the `json` of the result. Strings stay where the decoder put them, but for
- * the scheduler's name, of which the arena gets a copy that ends in NUL. False when memory is short.
+ * Everything of a file that was found to be valid, except the `json` of the result. Strings stay where the decoder put
+ * them, but for the scheduler's name, of which the arena gets a copy that ends in NUL. False when memory is short.
  */
 bool config_decoded_convert(const struct agent_config_config *decoded, struct arena *arena,
                             struct agent_config *ret_config, struct error *err);

@@ -1,8 +1,9 @@
 /*
- * What is wrong with a configuration that could be read (spec agent-runtime 2.3): every problem, in the reference's order.
+ * What is wrong with a configuration that could be read (spec agent-runtime 2.3): every problem, in the reference's
+ * order.
  *
- * The reference misnames some keys, and its texts are kept as they are. Beside them a problem knows where it really is, so that a
- * person can be sent to the right line.
+ * The reference misnames some keys, and its texts are kept as they are. Beside them a problem knows where it really is,
+ * so that a person can be sent to the right line.
  */
 #ifndef BALLAST_AGENT_CONFIG_PROBLEMS_H
 #define BALLAST_AGENT_CONFIG_PROBLEMS_H

@@ -63,7 +63,7 @@ static bool get_actions(struct executor *executor, struct error *err)
 		return false;
 	}
 	executor->has_actions = true;
-	executor_log_actions(executor);
+	executor_log_actions(executor, now_ns);
 	return true;
 }
 

@@ -12,7 +12,7 @@ struct logger executor_logger(const struct executor *executor, enum executor_wor
 
 /* Debug lines around a computation of the actions. */
 void executor_log_recalculation(const struct executor *executor, int64_t now_ns);
-void executor_log_actions(const struct executor *executor);
+void executor_log_actions(const struct executor *executor, int64_t now_ns);
 void executor_log_start(const struct executor *executor, enum executor_worker_kind kind);
 /* err NULL: success; response: JSON, or empty. */
 void executor_log_end(const struct executor *executor, enum executor_worker_kind kind, int64_t end_ns,

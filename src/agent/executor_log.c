@@ -54,6 +54,12 @@ struct logger executor_logger(const struct executor *executor, enum executor_wor
 
 /* ---- workers ---- */
 
+static void print_instant(int64_t ns, struct buffer *ret_text)
+{
+	buffer_init(ret_text, INSTANT_TEXT_BYTES);
+	rfc3339_print_nanoseconds(ns, ret_text);
+}
+
 void executor_log_recalculation(const struct executor *executor, int64_t now_ns)
 {
 	struct logger logger = logger_named(executor, EXEC_LOGGER);
@@ -69,8 +75,7 @@ void executor_log_recalculation(const struct executor *executor, int64_t now_ns)
 	log_form_begin(&form);
 	if (core_dump(&executor->core, &arena, &state, &err))
 		state_dump_state_encode(&form.writer, &state);
-	buffer_init(&now, INSTANT_TEXT_BYTES);
-	rfc3339_print_nanoseconds(now_ns, &now);
+	print_instant(now_ns, &now);
 	log_debug(&logger, "Recalculating ActionSet", log_slice("now", buffer_slice(&now)),
 	          log_json("state", log_form_value(&form)));
 	buffer_destroy(&now);
@@ -78,16 +83,20 @@ void executor_log_recalculation(const struct executor *executor, int64_t now_ns)
 	arena_destroy(&arena);
 }
 
-void executor_log_actions(const struct executor *executor)
+void executor_log_actions(const struct executor *executor, int64_t now_ns)
 {
 	struct logger logger = logger_named(executor, EXEC_LOGGER);
 	struct log_form form;
+	struct buffer now;
 
 	if (!log_enabled(&logger, LOG_DEBUG))
 		return;
 	log_form_begin(&form);
 	log_form_actions(&form.writer, &executor->actions);
-	log_debug(&logger, "New ActionSet", log_json("actions", log_form_value(&form)));
+	print_instant(now_ns, &now);
+	log_debug(&logger, "New ActionSet", log_slice("now", buffer_slice(&now)),
+	          log_json("actions", log_form_value(&form)));
+	buffer_destroy(&now);
 	log_form_end(&form);
 }
 

@@ -18,6 +18,7 @@
 #include "base/slice.h"
 #include "net/loop.h"
 
+/* The client must not be stopped within any of these: that is for a task, or an event from elsewhere. */
 struct monitor_client_handler {
 	void *context;
 	void (*on_connected)(void *context);

@@ -44,8 +44,14 @@ static void end(struct monitor_connection *connection, const struct error *err)
 	connection->handler.on_end(connection->handler.context, err);
 }
 
+/*
+ * Nothing if the connection has ended: what was told of its failure before may have closed it, as failing health checks
+ * do.
+ */
 static void close_and_end(struct monitor_connection *connection, int code, const char *reason, const struct error *err)
 {
+	if (connection->state == MONITOR_ENDED)
+		return;
 	monitor_connection_close(connection, code, slice_of(reason));
 	connection->handler.on_end(connection->handler.context, err);
 }
@@ -198,10 +204,17 @@ static bool reply_invalid(struct monitor_connection *connection, uint64_t id, st
 	return false;
 }
 
+/* Fails the call that waits for this id, if there is one. Who is told of it may end the connection. */
+static void fail_waiting(struct monitor_connection *connection, uint64_t id, const char *reason)
+{
+	struct monitor_call *call = find_call(connection, id);
+
+	if (call != NULL)
+		fail_call(call, reason);
+}
+
 static void on_unknown_type(struct monitor_connection *connection, const struct monitor_message *message)
 {
-	static const char REASON[] = "received unknown message type";
-	struct monitor_call *call = find_call(connection, message->id);
 	struct buffer quoted;
 	struct error text;
 
@@ -209,26 +222,24 @@ static void on_unknown_type(struct monitor_connection *connection, const struct 
 	error_set(&text, ERROR_SYNTAX, "Received message of unknown type: %.*s", SLICE_ARGS(buffer_slice(&quoted)));
 	buffer_destroy(&quoted);
 	log_warn(&connection->logger, text.text, task_field());
-	if (call == NULL)
+	if (find_call(connection, message->id) == NULL)
 		agent_metrics_touch_monitor_inbound(connection->metrics, monitor_type_name(MONITOR_UNKNOWN_TYPE),
 		                                    "[error: received unknown message type]");
-	if (reply_invalid(connection, message->id, slice_of(text.text)) && call != NULL)
-		fail_call(call, REASON);
+	if (reply_invalid(connection, message->id, slice_of(text.text)))
+		fail_waiting(connection, message->id, "received unknown message type");
 }
 
 static void on_bad_fields(struct monitor_connection *connection, const struct monitor_message *message,
                           const struct error *err)
 {
-	struct monitor_call *call = find_call(connection, message->id);
-
-	if (call == NULL)
+	if (find_call(connection, message->id) == NULL)
 		agent_metrics_touch_monitor_inbound(connection->metrics, monitor_type_name(message->type),
 		                                    "[error: failed unmarshaling JSON]");
 	log_handler_error(connection, err);
 	if (!reply_invalid(connection, message->id, slice_of(err->text)))
 		return;
-	if (call != NULL)
-		fail_call(call, "failed unmarshaling JSON");
+	/* The call first: what happened to it is more than that its connection ended. */
+	fail_waiting(connection, message->id, "failed unmarshaling JSON");
 	close_and_end(connection, WEBSOCKET_INTERNAL_ERROR, error_root(err), err);
 }
 
@@ -255,20 +266,16 @@ static void on_reply(struct monitor_connection *connection, const struct monitor
 
 static void dispatch(struct monitor_connection *connection, const struct monitor_message *message)
 {
-	struct monitor_call *call = find_call(connection, message->id);
-
 	switch (message->type) {
 	case MONITOR_UPSCALE_REQUEST:
-		if (call != NULL)
-			fail_call(call, "unknown");
 		agent_metrics_count_monitor_inbound(connection->metrics, monitor_type_name(message->type), "ok");
 		connection->handler.on_upscale_request(connection->handler.context);
+		fail_waiting(connection, message->id, "unknown");
 		break;
 	case MONITOR_INVALID_MESSAGE:
 		log_warn(&connection->logger, "Received notification we sent an invalid message", task_field(),
 		         log_uint("id", message->id), log_slice("error", message->error));
-		if (call != NULL)
-			fail_call(call, "unknown");
+		fail_waiting(connection, message->id, "unknown");
 		break;
 	default:
 		on_reply(connection, message);

@@ -7,6 +7,9 @@
  * A call waits for its reply at most the configured time. When the connection ends, calls still waiting stay
  * registered until the owner ends them with monitor_connection_fail_calls, so that it can first make known that the
  * connection is gone.
+ *
+ * Within any callback, of the handler or of a call, the connection may be closed and calls be made. Starting it anew
+ * and letting go of the struct have to wait until the callback is over: they are for a timer or a task.
  */
 #ifndef BALLAST_AGENT_MONITOR_CONNECTION_H
 #define BALLAST_AGENT_MONITOR_CONNECTION_H
@@ -32,7 +35,7 @@ struct monitor_connection_handler {
 	void *context;
 	/* The version exchange went well. Messages are handled only after this. */
 	void (*on_active)(void *context);
-	/* The connection, or the attempt at one, is over; not after monitor_connection_close. */
+	/* The connection, or the attempt at one, is over. Once for each start; not after monitor_connection_close. */
 	void (*on_end)(void *context, const struct error *err);
 	void (*on_upscale_request)(void *context);
 };
@@ -69,7 +72,7 @@ struct monitor_connection {
 
 /* Copies; what the copy points at, and the struct, must stay. Starts nothing. */
 void monitor_connection_init(struct monitor_connection *connection, const struct monitor_connection *settings);
-/* Connects. on_end may come from within if it can't even start. */
+/* Connects. on_end may come from within if it can't even start. The connection before has ended. */
 void monitor_connection_start(struct monitor_connection *connection);
 /*
  * Ends the connection with a close frame, best effort and in the background, and without on_end. Nothing if it has

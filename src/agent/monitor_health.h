@@ -17,7 +17,10 @@ enum { MONITOR_HEALTH_CHECK_S = 5 };
 struct monitor_health_handler {
 	void *context;
 	void (*on_success)(void *context);
-	/* Checks have failed for too long. reason: for the close frame. The checks have stopped. */
+	/*
+	 * Checks have failed for too long. reason: for the close frame. The checks have stopped. The connection may be
+	 * closed within, but may just be handling the message that made the last check fail.
+	 */
 	void (*on_unhealthy)(void *context, const struct error *reason);
 };
 

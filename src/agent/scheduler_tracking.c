@@ -112,7 +112,7 @@ static struct known_pod *known_create(const struct pod_pod *pod, struct error *e
 		}
 	}
 	if (known == NULL) {
-		(void)error_set(err, ERROR_NO_MEMORY, "no memory for a scheduler pod");
+		error_set(err, ERROR_NO_MEMORY, "no memory for a scheduler pod");
 		return NULL;
 	}
 	at = known->text;
@@ -132,7 +132,7 @@ static void *decode_pod(void *context, struct slice json, struct slice *ret_uid,
 	if (!pod_pod_from_json(json, &tracking->arena, &pod, err))
 		return NULL;
 	if (pod.metadata.uid.length == 0) {
-		(void)error_set(err, ERROR_SYNTAX, "a pod without uid");
+		error_set(err, ERROR_SYNTAX, "a pod without uid");
 		return NULL;
 	}
 	known = known_create(&pod, err);
@@ -318,7 +318,7 @@ struct scheduler_tracking *scheduler_tracking_start(const struct scheduler_track
 	struct scheduler_tracking *tracking = memory_allocate(sizeof *tracking);
 
 	if (tracking == NULL) {
-		(void)error_set(err, ERROR_NO_MEMORY, "no memory for the scheduler watch");
+		error_set(err, ERROR_NO_MEMORY, "no memory for the scheduler watch");
 		return NULL;
 	}
 	tracking->metrics = options->metrics;

@@ -33,11 +33,18 @@ static bool is_active(const struct scrape *scrape)
 	return scrape->handler.is_active == NULL || scrape->handler.is_active(scrape->handler.context);
 }
 
-/* The pause counts from the end of a request (8.2). */
+/*
+ * The pause counts from the end of a request (8.2). It is a little longer or shorter each time, so that loops that
+ * happen to run in step drift apart. A peer can't tell that from the reference: there, too, the time between two
+ * requests varies with what they take.
+ */
 static void pause_before_next(struct scrape *scrape)
 {
-	loop_timer_start(scrape->loop, &scrape->timer, scrape->config->seconds_between_requests * NS_PER_S, begin_round,
-	                 scrape);
+	uint64_t pause_ns = scrape->config->seconds_between_requests * NS_PER_S;
+	uint64_t jitter_ns = pause_ns / 100 * SCRAPE_JITTER_PERCENT;
+
+	pause_ns = rng_between(loop_rng(scrape->loop), pause_ns - jitter_ns, pause_ns + jitter_ns + 1);
+	loop_timer_start(scrape->loop, &scrape->timer, pause_ns, begin_round, scrape);
 }
 
 static void log_failure(const struct scrape *scrape, const struct error *err)
@@ -148,8 +155,12 @@ static void begin_round(void *context)
 
 void scrape_start(struct scrape *scrape, const struct scrape_options *options)
 {
+	/*
+	 * The reference draws whole seconds (8.1), so that all its VMs fall on as many instants as the interval has
+	 * seconds. Anywhere in between, a request is as welcome to its VM, and the node's load is even.
+	 */
 	uint64_t delay_ns =
-		rng_between(loop_rng(options->loop), 0, options->config->seconds_between_requests) * NS_PER_S;
+		rng_between(loop_rng(options->loop), 0, options->config->seconds_between_requests * NS_PER_S);
 	char message[96];
 
 	*scrape = (struct scrape){

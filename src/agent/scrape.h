@@ -19,6 +19,8 @@
 #include "net/http_client.h"
 #include "net/loop.h"
 
+enum { SCRAPE_JITTER_PERCENT = 2 }; /* by how much a pause between two requests may be off, either way */
+
 enum scrape_kind { SCRAPE_SYSTEM, SCRAPE_LFC };
 
 struct scrape_handler {
@@ -56,7 +58,8 @@ struct scrape_options {
 };
 
 /*
- * The struct must stay where it is until scrape_stop. The first request comes after a random number of whole seconds.
+ * The struct must stay where it is until scrape_stop. The first request comes at a random moment within the configured
+ * interval, each further one an interval after the end of the one before, give or take the jitter.
  */
 void scrape_start(struct scrape *scrape, const struct scrape_options *options);
 void scrape_stop(struct scrape *scrape);

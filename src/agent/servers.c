@@ -151,7 +151,7 @@ struct servers *servers_start(const struct servers_options *options, struct erro
 	struct servers *servers = memory_allocate(sizeof *servers);
 
 	if (servers == NULL) {
-		(void)error_set(err, ERROR_NO_MEMORY, "no memory for servers");
+		error_set(err, ERROR_NO_MEMORY, "no memory for servers");
 		return NULL;
 	}
 	servers->metrics = options->metrics;

@@ -1,8 +1,9 @@
 /*
- * The ports the agent listens on (spec agent-runtime 1.4): the metrics of the agent itself, those of single VMs, and the state dump.
+ * The ports the agent listens on (spec agent-runtime 1.4): the metrics of the agent itself, those of single VMs, and
+ * the state dump.
  *
- * Beside /metrics, the agent's port has what probes ask for: /livez answers while the loop turns; /readyz is 200 from the start (which is
- * when both first lists are in) until the agent drains, then 503.
+ * Beside /metrics, the agent's port has what probes ask for: /livez answers while the loop turns; /readyz is 200 from
+ * the start (which is when both first lists are in) until the agent drains, then 503.
  */
 #ifndef BALLAST_AGENT_SERVERS_H
 #define BALLAST_AGENT_SERVERS_H
@@ -37,8 +38,8 @@ struct servers_options {
 };
 
 /*
- * Binds in the order of 1.2. NULL with one of the texts "error starting prometheus metrics server: error listening on TCP port 9100: …"
- * and "error starting dump state server: error binding to …".
+ * Binds in the order of 1.2. NULL with one of the texts "error starting prometheus metrics server: error listening on
+ * TCP port 9100: …" and "error starting dump state server: error binding to …".
  */
 struct servers *servers_start(const struct servers_options *options, struct error *err);
 
@@ -47,8 +48,8 @@ enum server_kind { SERVER_METRICS, SERVER_VM_METRICS, SERVER_DUMP };
 /* Where a server listens. False if there is none, or no longer. */
 bool servers_address(const struct servers *servers, enum server_kind kind, struct address *ret_address);
 /*
- * The metrics servers stop accepting at once and finish open requests, for at most timeout_ns; then on_drained comes. The dump server goes
- * on (1.3.3).
+ * The metrics servers stop accepting at once and finish open requests, for at most timeout_ns; then on_drained comes.
+ * The dump server goes on (1.3.3).
  */
 void servers_drain(struct servers *servers, uint64_t timeout_ns, void (*on_drained)(void *context), void *context);
 /* Closes everything without callbacks. NULL is fine. */

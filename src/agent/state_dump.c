@@ -93,7 +93,7 @@ struct state_dump_server *state_dump_server_start(const struct state_dump_server
 	struct state_dump_server *server = memory_allocate(sizeof *server);
 
 	if (server == NULL) {
-		(void)error_set(err, ERROR_NO_MEMORY, "no memory for the state dump's server");
+		error_set(err, ERROR_NO_MEMORY, "no memory for the state dump's server");
 		return NULL;
 	}
 	server->supervisor = options->supervisor;

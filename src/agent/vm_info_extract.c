@@ -37,7 +37,7 @@ static bool fail_annotation(const struct json_reader *reader, const char *name, 
 
 	if (reader->problem.kind != JSON_PROBLEM_NONE && reader->problem.kind != JSON_PROBLEM_RESOURCE) {
 		json_problem_reference_text(&reader->problem, false, cause, sizeof cause);
-		(void)error_set(err, err->code, "%s", cause);
+		error_set(err, err->code, "%s", cause);
 	}
 	return error_wrap(err, "error unmarshaling annotation \"%s\"", name);
 }
@@ -106,8 +106,8 @@ static bool apply_bounds(const struct vm_bounds *bounds, struct vm_info *info, s
 	check_bound(&problems, "max", bounds->max_cpu_milli, bounds->max_mem_bytes, slot_bytes);
 	ok = problems.length == 0 && !problems.failed;
 	if (!ok)
-		(void)error_set(err, ERROR_SYNTAX, "bad scaling bounds in annotation \"%s\": %.*s",
-		                VM_ANNOTATION_BOUNDS, SLICE_ARGS(buffer_slice(&problems)));
+		error_set(err, ERROR_SYNTAX, "bad scaling bounds in annotation \"%s\": %.*s", VM_ANNOTATION_BOUNDS,
+		          SLICE_ARGS(buffer_slice(&problems)));
 	buffer_destroy(&problems);
 	if (!ok)
 		return false;
@@ -161,8 +161,8 @@ static bool check_order(struct resources min, struct resources max, struct error
 	buffer_init(&max_text, AMOUNT_TEXT_BYTES);
 	resources_print(min, &min_text);
 	resources_print(max, &max_text);
-	(void)error_set(err, ERROR_SYNTAX, "min resources %.*s has field greater than maximum %.*s",
-	                SLICE_ARGS(buffer_slice(&min_text)), SLICE_ARGS(buffer_slice(&max_text)));
+	error_set(err, ERROR_SYNTAX, "min resources %.*s has field greater than maximum %.*s",
+	          SLICE_ARGS(buffer_slice(&min_text)), SLICE_ARGS(buffer_slice(&max_text)));
 	buffer_destroy(&min_text);
 	buffer_destroy(&max_text);
 	return false;

@@ -49,8 +49,8 @@ enum vm_info_oddity { VM_INFO_FINE, VM_INFO_USE_BELOW_MIN, VM_INFO_USE_ABOVE_MAX
 const char *vm_info_oddity_text(enum vm_info_oddity oddity);
 
 /*
- * Fails with exactly the texts of protocols 7, which begin with "error extracting VM info: "; also for memory slots of 0 bytes (spec
- * README, decision 4). The arena is for working in; *ret_info owns nothing of it.
+ * Fails with exactly the texts of protocols 7, which begin with "error extracting VM info: "; also for memory slots of
+ * 0 bytes (spec README, decision 4). The arena is for working in; *ret_info owns nothing of it.
  */
 bool vm_info_extract(const struct vm_virtual_machine *vm, struct arena *arena, struct vm_info *ret_info,
                      enum vm_info_oddity *ret_oddity, struct error *err);

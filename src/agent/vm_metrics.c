@@ -1,6 +1,6 @@
 /*
- * A VM is known by namespace and name; what is remembered of it are the labels its series carry now. When these change, the old series
- * go, but for those of desired_cu: the reference leaves them behind until the VM itself goes.
+ * A VM is known by namespace and name; what is remembered of it are the labels its series carry now. When these change,
+ * the old series go, but for those of desired_cu: the reference leaves them behind until the VM itself goes.
  */
 #include "agent/vm_metrics.h"
 
@@ -83,7 +83,7 @@ struct vm_metrics *vm_metrics_create(struct error *err)
 	struct vm_metrics *metrics = memory_allocate(sizeof *metrics);
 
 	if (metrics == NULL) {
-		(void)error_set(err, ERROR_NO_MEMORY, "no memory for the metrics of VMs");
+		error_set(err, ERROR_NO_MEMORY, "no memory for the metrics of VMs");
 		return NULL;
 	}
 	table_init(&metrics->vms);
@@ -178,8 +178,8 @@ static void remove_sizes(struct vm_metrics *metrics, struct slice namespace, str
 }
 
 /*
- * Remembers a VM under its labels of now; what was shown of it under others goes. False when memory is short: then the VM isn't
- * shown at all, rather than with series that nobody would remove.
+ * Remembers a VM under its labels of now; what was shown of it under others goes. False when memory is short: then the
+ * VM isn't shown at all, rather than with series that nobody would remove.
  */
 static bool remember(struct vm_metrics *metrics, const struct vm_gauges *gauges)
 {

@@ -104,7 +104,7 @@ static void on_done(void *context, int status, struct slice body, const struct e
 	buffer_append_char(&label, '\0');
 	if (err != NULL) {
 		own = *err;
-		(void)error_wrap(&own, "error making VM patch request");
+		error_wrap(&own, "error making VM patch request");
 	}
 	patch->callback(patch->context, label.failed ? "[error: no memory for the reason]" : label.data,
 	                err != NULL ? &own : NULL);
@@ -159,14 +159,14 @@ struct vm_patch *vm_patch_send(struct kube_client *client, struct token_bucket *
 	struct vm_patch *patch = memory_allocate(sizeof *patch);
 
 	if (patch == NULL) {
-		(void)error_set(err, ERROR_NO_MEMORY, "no memory for a VM patch");
+		error_set(err, ERROR_NO_MEMORY, "no memory for a VM patch");
 		return NULL;
 	}
 	patch->callback = callback;
 	patch->context = context;
 	patch->name = memory_copy_text(request->name.data, request->name.length);
 	if (patch->name == NULL)
-		(void)error_set(err, ERROR_NO_MEMORY, "no memory for a VM patch");
+		error_set(err, ERROR_NO_MEMORY, "no memory for a VM patch");
 	else
 		patch->call = send_call(client, &settings, request, patch, err);
 	if (patch->call == NULL) {

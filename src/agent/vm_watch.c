@@ -13,9 +13,11 @@ enum {
 	RETRY_LOW_MS = 500, /* 4.7 */
 	RETRY_HIGH_MS = 1000,
 	PAGE_SIZE = 500,
+	DELIVERED_PER_TURN = 4, /* a runner starts in some 50 us, longer when its log is slow */
 };
 
 struct vm_watch {
+	struct loop *loop;
 	struct watch_store *store;
 	struct vm_watch_filter filter;
 	struct vm_watch_events events;
@@ -23,6 +25,7 @@ struct vm_watch {
 	void *context;
 	struct agent_metrics *metrics;
 	struct arena arena; /* for the object being decoded */
+	struct loop_task delivery;
 };
 
 /* ---- objects ---- */
@@ -150,9 +153,10 @@ struct vm_watch *vm_watch_start(const struct vm_watch_options *options, const st
 	struct vm_watch *watch = memory_allocate(sizeof *watch);
 
 	if (watch == NULL) {
-		(void)error_set(err, ERROR_NO_MEMORY, "no memory for the VM watch");
+		error_set(err, ERROR_NO_MEMORY, "no memory for the VM watch");
 		return NULL;
 	}
+	watch->loop = options->loop;
 	watch->filter.node_name = slice_of(options->node_name);
 	watch->filter.scheduler_name = slice_of(options->scheduler_name);
 	watch->handler = *handler;
@@ -173,14 +177,38 @@ struct vm_watch *vm_watch_start(const struct vm_watch_options *options, const st
 	return watch;
 }
 
+/* From the start each time: a position means nothing once the store has changed. */
+static void deliver_some(void *context)
+{
+	struct vm_watch *watch = context;
+	size_t position = 0;
+	int delivered = 0;
+	struct watched_vm *vm;
+
+	while ((vm = watch_store_next(watch->store, &position)) != NULL) {
+		if (vm->here == NULL || !vm->here->waiting)
+			continue;
+		if (delivered++ == DELIVERED_PER_TURN) {
+			loop_run_soon(watch->loop, &watch->delivery, deliver_some, watch);
+			return;
+		}
+		vm->here->waiting = false;
+		vm_watch_events_announce(&watch->events, vm);
+	}
+}
+
 void vm_watch_deliver(struct vm_watch *watch)
 {
 	size_t position = 0;
 	struct watched_vm *vm;
 
 	watch->events.delivering = true;
-	while ((vm = watch_store_next(watch->store, &position)) != NULL)
-		vm_watch_events_announce(&watch->events, vm);
+	/* A VM that changes from here on is another object, which doesn't wait. */
+	while ((vm = watch_store_next(watch->store, &position)) != NULL) {
+		if (vm->here != NULL)
+			vm->here->waiting = vm->here->ours;
+	}
+	loop_run_soon(watch->loop, &watch->delivery, deliver_some, watch);
 }
 
 bool vm_watch_failing(const struct vm_watch *watch)
@@ -192,6 +220,7 @@ void vm_watch_stop(struct vm_watch *watch)
 {
 	if (watch == NULL)
 		return;
+	loop_task_cancel(watch->loop, &watch->delivery);
 	agent_metrics_set_watch_alive(watch->metrics, AGENT_WATCHER_VIRTUAL_MACHINES, false);
 	watch_store_destroy(watch->store);
 	arena_destroy(&watch->arena);

@@ -1,6 +1,6 @@
 /*
- * The watch over all VirtualMachines of the cluster (spec agent-runtime 5): it keeps what concerns this node, keeps the gauges of its
- * VMs, and tells the main loop when VMs that are ours come, change and go.
+ * The watch over all VirtualMachines of the cluster (spec agent-runtime 5): it keeps what concerns this node, keeps the
+ * gauges of its VMs, and tells the main loop when VMs that are ours come, change and go.
  */
 #ifndef BALLAST_AGENT_VM_WATCH_H
 #define BALLAST_AGENT_VM_WATCH_H
@@ -34,11 +34,17 @@ struct vm_watch_options {
 };
 
 struct vm_watch_handler {
-	/* The event is valid during the call. The watch must not be stopped within. */
+	/*
+	 * The event is valid during the call. The watch must not be stopped within: what the event is about still has
+	 * to be looked after.
+	 */
 	void (*on_event)(void *context, const struct vm_event *event);
 	/* The first list is there and the first watch open. */
 	void (*on_started)(void *context);
-	/* The first list or watch failed, and nothing more will come: "initial list failed: …", "initial watch failed: …". */
+	/*
+	 * The first list or watch failed, and nothing more will come: "initial list failed: …", "initial watch failed:
+	 * …".
+	 */
 	void (*on_start_failed)(void *context, const struct error *err);
 };
 
@@ -46,8 +52,12 @@ struct vm_watch_handler {
 struct vm_watch *vm_watch_start(const struct vm_watch_options *options, const struct vm_watch_handler *handler,
                                 void *context, struct error *err);
 /*
- * From now on events are delivered: first, from inside, an added event for each VM of ours that is there, in order of arrival. So what
- * came and went before is never told.
+ * From now on events are delivered: an added event for each VM of ours that is there now, in order of arrival, and what
+ * happens from here on. So what came and went before is never told.
+ *
+ * No event comes from inside. Those for the VMs that are there come a few at a time, each lot in a turn of the loop of
+ * its own, since starting a VM's runner takes time; a VM that changes meanwhile is told of at once, as it is then.
+ * Stopping the watch between two lots is fine.
  */
 void vm_watch_deliver(struct vm_watch *watch);
 /* The last list or watch failed, and the next try is waited for: what is known may be old (14.1). */
@@ -67,7 +77,10 @@ struct vm_watch_vm {
 	struct slice billing_endpoint_id;
 };
 
-/* Walks them in order of arrival: *position 0 starts; false at the end. Slices are valid until the next turn of the loop. */
+/*
+ * Walks them in order of arrival: *position 0 starts; false at the end. Slices are valid until the next turn of the
+ * loop.
+ */
 bool vm_watch_next(const struct vm_watch *watch, size_t *position, struct vm_watch_vm *ret_vm);
 
 #endif

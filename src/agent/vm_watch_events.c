@@ -32,7 +32,7 @@ static void report_problem(const struct vm_watch_events *events, const struct no
 	struct vm_log log;
 
 	/* The reference says it twice. */
-	(void)error_wrap(&problem, "error extracting VM info");
+	error_wrap(&problem, "error extracting VM info");
 	vm_log_begin(&log, events, vm);
 	log_error(&log.logger, message, log_error_field(&problem));
 	vm_log_end(&log);

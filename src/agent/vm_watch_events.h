@@ -1,9 +1,9 @@
 /*
- * What changes of VirtualMachines mean to this node: gauges follow every one of its VMs, and events tell the main loop of those that are
- * ours (spec agent-runtime 5.3 … 5.5).
+ * What changes of VirtualMachines mean to this node: gauges follow every one of its VMs, and events tell the main loop
+ * of those that are ours (spec agent-runtime 5.3 … 5.5).
  *
- * Unlike the reference, a VM whose annotations can't be read at first is announced as added once they can, and one whose annotations
- * broke in the meantime still leaves with a deleted event, as it was last read (5.5 allows both).
+ * Unlike the reference, a VM whose annotations can't be read at first is announced as added once they can, and one
+ * whose annotations broke in the meantime still leaves with a deleted event, as it was last read (5.5 allows both).
  */
 #ifndef BALLAST_AGENT_VM_WATCH_EVENTS_H
 #define BALLAST_AGENT_VM_WATCH_EVENTS_H

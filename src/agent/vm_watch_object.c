@@ -181,7 +181,7 @@ struct watched_vm *watched_vm_decode(struct slice json, const struct vm_watch_fi
 	if (!vm_virtual_machine_from_json(json, arena, &vm, err))
 		return NULL;
 	if (vm.metadata.uid.length == 0) {
-		(void)error_set(err, ERROR_SYNTAX, "a VirtualMachine without uid");
+		error_set(err, ERROR_SYNTAX, "a VirtualMachine without uid");
 		return NULL;
 	}
 	watched = memory_allocate(sizeof *watched + vm.metadata.uid.length);
@@ -198,6 +198,6 @@ struct watched_vm *watched_vm_decode(struct slice json, const struct vm_watch_fi
 	return watched;
 no_memory:
 	watched_vm_release(watched);
-	(void)error_set(err, ERROR_NO_MEMORY, "no memory for a VirtualMachine");
+	error_set(err, ERROR_NO_MEMORY, "no memory for a VirtualMachine");
 	return NULL;
 }

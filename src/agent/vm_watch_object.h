@@ -1,5 +1,6 @@
 /*
- * What the agent keeps of a VirtualMachine: of those of other nodes a uid, of its own node's what gauges, billing and events need.
+ * What the agent keeps of a VirtualMachine: of those of other nodes a uid, of its own node's what gauges, billing and
+ * events need.
  */
 #ifndef BALLAST_AGENT_VM_WATCH_OBJECT_H
 #define BALLAST_AGENT_VM_WATCH_OBJECT_H
@@ -34,6 +35,7 @@ struct node_vm {
 	struct vm_snapshot
 		*snapshot;     /* NULL: it can't be read (yet); stands for an older state if problem isn't NULL */
 	struct error *problem; /* why it can't be read, else NULL */
+	bool waiting;          /* to be announced by vm_watch_deliver, when its turn comes */
 	bool announced;        /* the main loop was told that it is there, and not yet that it went */
 };
 
@@ -50,8 +52,8 @@ struct vm_watch_filter {
 };
 
 /*
- * Reads one object; NULL with *err if it isn't a VirtualMachine, has no uid, or memory is short. Annotations that can't be used are
- * no error here. The arena is for working in and is reset.
+ * Reads one object; NULL with *err if it isn't a VirtualMachine, has no uid, or memory is short. Annotations that can't
+ * be used are no error here. The arena is for working in and is reset.
  */
 struct watched_vm *watched_vm_decode(struct slice json, const struct vm_watch_filter *filter, struct arena *arena,
                                      struct error *err);

@@ -16,14 +16,20 @@ static bool fail(const char *call, const char *path, int errno_value, struct err
 	return error_set_errno(err, errno_value, what);
 }
 
-bool file_read(const char *path, struct buffer *content, struct error *err)
+int file_open(const char *path, struct error *err)
 {
 	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (descriptor < 0)
+		fail("open", path, errno, err);
+	return descriptor;
+}
+
+bool file_read_and_close(int descriptor, const char *path, struct buffer *content, struct error *err)
+{
 	char chunk[CHUNK_BYTES];
 	ssize_t length;
 
-	if (descriptor < 0)
-		return fail("open", path, errno, err);
 	do {
 		length = read(descriptor, chunk, sizeof chunk);
 		if (length > 0)
@@ -34,4 +40,11 @@ bool file_read(const char *path, struct buffer *content, struct error *err)
 
 	close(descriptor);
 	return length < 0 ? fail("read", path, errno_value, err) : buffer_check(content, path, err);
+}
+
+bool file_read(const char *path, struct buffer *content, struct error *err)
+{
+	int descriptor = file_open(path, err);
+
+	return descriptor >= 0 && file_read_and_close(descriptor, path, content, err);
 }

@@ -16,4 +16,8 @@
  */
 bool file_read(const char *path, struct buffer *content, struct error *err);
 
+/* The same in two steps, for a caller to whom the two failures differ. -1: it can't be opened. */
+int file_open(const char *path, struct error *err);
+bool file_read_and_close(int descriptor, const char *path, struct buffer *content, struct error *err);
+
 #endif

@@ -33,6 +33,8 @@ struct log_sink {
 	enum log_level least;
 	int64_t (*wall_ns)(void *context);
 	void *context;
+	void (*waiting)(void *context);
+	void *waiting_context;
 	struct buffer line;
 	char *ring;
 	size_t ring_bytes;
@@ -200,6 +202,12 @@ void log_sink_destroy(struct log_sink *sink, int wait_ms)
 	memory_release(sink);
 }
 
+void log_sink_tell_waiting(struct log_sink *sink, void (*waiting)(void *context), void *context)
+{
+	sink->waiting = waiting;
+	sink->waiting_context = context;
+}
+
 uint64_t log_dropped_lines(const struct log_sink *sink)
 {
 	return sink->dropped_lines;
@@ -292,7 +300,8 @@ static void write_line(struct log_sink *sink, struct log_line *line)
 		drop_line(sink);
 	if (sink->line.capacity > LINE_KEPT_BYTES || sink->line.failed)
 		buffer_release(&sink->line);
-	log_flush(sink);
+	if (log_flush(sink) && sink->waiting != NULL)
+		sink->waiting(sink->waiting_context);
 }
 
 void log_event(const struct logger *logger, enum log_level level, const char *message, ...)

@@ -73,6 +73,11 @@ void log_sink_destroy(struct log_sink *sink, int wait_ms);
 /* Writes what can be written without blocking. Returns whether something still waits. */
 bool log_flush(struct log_sink *sink);
 /*
+ * From now on waiting is told whenever a line was written and something waits, so that the caller can see to log_flush.
+ * Called from inside log_event; it must not log. NULL: nobody.
+ */
+void log_sink_tell_waiting(struct log_sink *sink, void (*waiting)(void *context), void *context);
+/*
  * Lines dropped so far: the ring was full, memory was short, or the reader went away. The next line that fits is
  * preceded by a warning with their number.
  */

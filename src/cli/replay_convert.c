@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "agent/config_decoded.h"
+
 static const int64_t BASE_NS = INT64_C(946684800000000000); /* 2000-01-01T00:00:00Z since 1970 */
 static const int64_t INSTANT_MAX_NS = INT64_C(1) << 60;
 
@@ -52,32 +54,6 @@ struct replay_resources replay_write_resources(struct resources amount)
 	return (struct replay_resources){ .cpu_milli = amount.cpu_milli, .mem_bytes = amount.mem_bytes };
 }
 
-static struct scaling_config read_scaling(const struct replay_scaling *scaling)
-{
-	return (struct scaling_config){
-		.has_load_average_fraction_target = scaling->has_load_average_fraction_target,
-		.load_average_fraction_target = scaling->load_average_fraction_target,
-		.has_memory_usage_fraction_target = scaling->has_memory_usage_fraction_target,
-		.memory_usage_fraction_target = scaling->memory_usage_fraction_target,
-		.has_memory_total_fraction_target = scaling->has_memory_total_fraction_target,
-		.memory_total_fraction_target = scaling->memory_total_fraction_target,
-		.has_enable_lfc_metrics = scaling->has_enable_lfc_metrics,
-		.enable_lfc_metrics = scaling->enable_lfc_metrics,
-		.has_lfc_use_largest_window = scaling->has_lfc_use_largest_window,
-		.lfc_use_largest_window = scaling->lfc_use_largest_window,
-		.has_lfc_to_memory_ratio = scaling->has_lfc_to_memory_ratio,
-		.lfc_to_memory_ratio = scaling->lfc_to_memory_ratio,
-		.has_lfc_min_wait_before_downscale_minutes = scaling->has_lfc_min_wait_before_downscale_minutes,
-		.lfc_min_wait_before_downscale_minutes = scaling->lfc_min_wait_before_downscale_minutes,
-		.has_lfc_window_size_minutes = scaling->has_lfc_window_size_minutes,
-		.lfc_window_size_minutes = scaling->lfc_window_size_minutes,
-		.has_cpu_stable_zone_ratio = scaling->has_cpu_stable_zone_ratio,
-		.cpu_stable_zone_ratio = scaling->cpu_stable_zone_ratio,
-		.has_cpu_mixed_zone_ratio = scaling->has_cpu_mixed_zone_ratio,
-		.cpu_mixed_zone_ratio = scaling->cpu_mixed_zone_ratio,
-	};
-}
-
 bool replay_read_vm(const struct replay_vm *vm, struct vm_info *ret_vm, struct error *err)
 {
 	struct vm_info info = {
@@ -96,7 +72,7 @@ bool replay_read_vm(const struct replay_vm *vm, struct vm_info *ret_vm, struct e
 		.always_migrate = vm->config.always_migrate,
 		.scaling_enabled = vm->config.scaling_enabled,
 		.has_scaling_config = vm->config.has_scaling_config,
-		.scaling_config = read_scaling(&vm->config.scaling_config),
+		.scaling_config = config_decoded_scaling(&vm->config.scaling_config),
 		.has_current_revision = vm->has_current_revision,
 	};
 
@@ -113,7 +89,7 @@ struct core_config replay_read_config(const struct replay_config *config)
 {
 	return (struct core_config){
 		.compute_unit = replay_read_resources(config->compute_unit),
-		.default_scaling_config = read_scaling(&config->default_scaling_config),
+		.default_scaling_config = config_decoded_scaling(&config->default_scaling_config),
 		.neonvm_retry_wait_ns = config->neonvm_retry_wait_ns,
 		.plugin_request_tick_ns = config->plugin_request_tick_ns,
 		.plugin_retry_wait_ns = config->plugin_retry_wait_ns,

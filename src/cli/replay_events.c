@@ -1,5 +1,6 @@
 /*
- * Each handler reads its message, calls the core, and puts what is special to its event into session->output (spec replay 3).
+ * Each handler reads its message, calls the core, and puts what is special to its event into session->output (spec
+ * replay 3).
  */
 #include "cli/replay_events.h"
 

@@ -13,8 +13,8 @@
 #include "cli/replay_session.h"
 
 /*
- * Reads the line as the message of its event and carries it out. Fails with ERROR_INVARIANT when the core does, which is an
- * answer; with another code when the line isn't what it should be.
+ * Reads the line as the message of its event and carries it out. Fails with ERROR_INVARIANT when the core does, which
+ * is an answer; with another code when the line isn't what it should be.
  */
 typedef bool replay_event_handler(struct replay_session *session, struct slice line, struct error *err);
 

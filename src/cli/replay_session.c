@@ -1,9 +1,9 @@
 /*
- * A line is read twice: first for its event's name alone, then by the event's handler as the message that it is. What the core
- * says meanwhile comes in through the callbacks.
+ * A line is read twice: first for its event's name alone, then by the event's handler as the message that it is. What
+ * the core says meanwhile comes in through the callbacks.
  *
- * A handler fails either because the line isn't what it should be, or because the core broke an invariant; the error's code
- * tells these apart, and the latter is an answer.
+ * A handler fails either because the line isn't what it should be, or because the core broke an invariant; the error's
+ * code tells these apart, and the latter is an answer.
  */
 #include "cli/replay_session.h"
 

@@ -41,9 +41,9 @@ void replay_session_init(struct replay_session *session); /* the session must no
 void replay_session_destroy(struct replay_session *session);
 
 /*
- * Carries out the event in line (a JSON object) and appends the answer, a line with its newline, to *out. An invariant that
- * breaks is an answer too, and sets `panicked`. False for a line that isn't an event (ERROR_SYNTAX, ERROR_LIMIT) and when
- * memory is short; then nothing is appended.
+ * Carries out the event in line (a JSON object) and appends the answer, a line with its newline, to *out. An invariant
+ * that breaks is an answer too, and sets `panicked`. False for a line that isn't an event (ERROR_SYNTAX, ERROR_LIMIT)
+ * and when memory is short; then nothing is appended.
  */
 bool replay_session_line(struct replay_session *session, struct slice line, struct buffer *out, struct error *err);
 

@@ -116,6 +116,7 @@ static void on_watch_due(void *context)
 static void list_after(struct watch_store *store, uint64_t wait_ns)
 {
 	store->phase = WATCH_STORE_WAITING;
+	json_splitter_destroy(&store->splitter); /* a half-read object, of megabytes perhaps, doesn't stay over the wait */
 	loop_timer_start(store->loop, &store->wait, wait_ns, on_list_due, store);
 }
 

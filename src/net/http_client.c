@@ -224,10 +224,8 @@ static bool check_request(const struct http_request *request, struct error *err)
 	if (request->origin.host[0] == '\0' ||
 	    memchr(request->origin.host, '\0', sizeof request->origin.host) == NULL || request->origin.port == 0)
 		return error_set(err, ERROR_SYNTAX, "host or port of the request is missing");
-	for (const char *c = request->origin.host; *c != '\0'; c++)
-		if (*c <= ' ' || *c >= 0x7f || strchr("/?#@[]\\", *c) != NULL)
-			return error_set(err, ERROR_SYNTAX,
-			                 "host of the request has a character that hosts can't have");
+	if (!http_is_host(request->origin.host))
+		return error_set(err, ERROR_SYNTAX, "host of the request has a character that hosts can't have");
 	if (!http_is_token(request->method))
 		return error_set(err, ERROR_SYNTAX, "method of the request is not a token");
 	if (!http_is_target(request->target))

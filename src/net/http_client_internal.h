@@ -37,7 +37,6 @@ struct http_exchange {
 	struct buffer request; /* head and body, as long as it may have to be sent again */
 	bool idempotent;
 	bool fresh_connection;
-	bool retried;
 	struct http_parser parser;
 	bool head_came;
 	struct buffer body;

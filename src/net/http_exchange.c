@@ -268,7 +268,7 @@ static bool may_retry(const struct http_exchange *exchange, const struct client_
 {
 	static const char *const DROPPED[] = { "EOF", "unexpected EOF", "connection reset by peer", "broken pipe" };
 
-	if (!connection->reused || exchange->retried || !exchange->idempotent || exchange->parser.begun)
+	if (!connection->reused || !exchange->idempotent || exchange->parser.begun)
 		return false;
 	for (size_t i = 0; i < sizeof DROPPED / sizeof DROPPED[0]; i++)
 		if (strcmp(error_root(err), DROPPED[i]) == 0)
@@ -286,7 +286,7 @@ void exchange_lost(struct http_exchange *exchange, const struct error *err)
 	exchange->connection = NULL;
 	client_connection_close(connection);
 	if (retry) {
-		exchange->retried = true;
+		/* Once only: that connection will not be a reused one. */
 		if (!client_start_exchange(exchange, false, &failure))
 			fail(exchange, &failure);
 	} else if (ended && http_parser_finish(&exchange->parser, &failure)) {

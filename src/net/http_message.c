@@ -63,6 +63,14 @@ bool http_is_target(struct slice text)
 	return text.length > 0 && text.data[0] == '/';
 }
 
+bool http_is_host(const char *text)
+{
+	for (const char *c = text; *c != '\0'; c++)
+		if (*c <= ' ' || *c >= 0x7f || strchr("/?#@[]\\", *c) != NULL)
+			return false;
+	return text[0] != '\0';
+}
+
 bool http_fields_check(struct http_fields fields, struct error *err)
 {
 	for (size_t i = 0; i < fields.count; i++) {

@@ -35,6 +35,8 @@ bool http_is_token(struct slice text);
 bool http_is_field_value(struct slice text);
 /* Whether text may be sent as a request's target: "*" or '/' and visible ASCII without '#'. */
 bool http_is_target(struct slice text);
+/* Whether text may be a host, a name or a literal address without brackets: visible ASCII without what ends a host in a URL. */
+bool http_is_host(const char *text);
 /* Refuses fields that would break out of their line, with a sentence that names the field. */
 bool http_fields_check(struct http_fields fields, struct error *err);
 /* Appends "Name: value\r\n" for each field. */

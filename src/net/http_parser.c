@@ -197,7 +197,6 @@ static int check_head(const struct http_parser *parser)
 {
 	struct http_fields fields = http_parser_fields(parser);
 	size_t hosts = 0;
-	size_t codings = 0;
 
 	if (!is_our_version(parser))
 		return LIMIT_VERSION;
@@ -210,7 +209,7 @@ static int check_head(const struct http_parser *parser)
 			continue;
 		if (http_parser_is_http10(parser))
 			return LIMIT_CODING_HTTP10; /* RFC 9112 6.1: such framing is faulty */
-		if (++codings > 1 || !slice_equal_fold(fields.items[i].value, SLICE("chunked")))
+		if (!slice_equal_fold(fields.items[i].value, SLICE("chunked")))
 			return LIMIT_CODING;
 	}
 	if (parser->llhttp.type == HTTP_REQUEST && (hosts > 1 || (hosts == 0 && !http_parser_is_http10(parser))))

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "llhttp.h"
+#include <llhttp.h>
 
 #include "base/buffer.h"
 #include "base/error.h"

@@ -50,11 +50,10 @@ struct http_server_options {
 	size_t max_connections;                     /* 0: HTTP_SERVER_CONNECTIONS */
 	size_t max_body_bytes;
 	/* The deadlines; 0: the defaults of limits.h. */
-	uint64_t
-		header_timeout_ns; /* from a request's first byte (the first request: from accepting) to its head's end */
-	uint64_t body_timeout_ns;  /* from there to the end of its body, not counting the time it is paused */
-	uint64_t idle_timeout_ns;  /* from an answer to the next request */
-	uint64_t write_timeout_ns; /* without the peer taking a single byte of what waits for it */
+	uint64_t header_timeout_ns; /* from a request's first byte (at first: from accepting) to its head's end */
+	uint64_t body_timeout_ns;   /* from there to the end of its body, not counting the time it is paused */
+	uint64_t idle_timeout_ns;   /* from an answer to the next request */
+	uint64_t write_timeout_ns;  /* without the peer taking a single byte of what waits for it */
 	/* May be NULL: told when accepting or a TLS handshake fails, see stream_listener_options. */
 	void (*on_error)(void *context, const struct error *err);
 };

@@ -243,7 +243,7 @@ static bool write_request(struct websocket *websocket, const struct websocket_co
 	unsigned char nonce[WEBSOCKET_NONCE_BYTES];
 	struct buffer request;
 
-	if (!http_is_target(slice_of(options->path)) || !http_is_field_value(slice_of(options->stream.host)) ||
+	if (!http_is_target(slice_of(options->path)) || !http_is_host(options->stream.host) ||
 	    !http_is_field_value(slice_of(options->user_agent)))
 		return error_set(err, ERROR_SYNTAX, "path, host or user agent has characters that can't be sent");
 	if (!loop_random(websocket->loop, nonce, sizeof nonce))

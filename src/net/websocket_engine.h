@@ -43,9 +43,9 @@ enum websocket_role { WEBSOCKET_CLIENT, WEBSOCKET_SERVER };
 enum websocket_event {
 	WEBSOCKET_EVENT_MORE,    /* everything was taken; feed more */
 	WEBSOCKET_EVENT_MESSAGE, /* details: payload, is_text */
-	/* The peer's close frame came, and is answered in output unless ours went first. details: code, payload = reason */
+	/* The peer's close frame came; it is answered in output unless ours went first. details: code, payload = reason */
 	WEBSOCKET_EVENT_CLOSE,
-	/* The peer broke the rules; our close frame is in output unless one went first. details: code, payload = reason, err */
+	/* The peer broke the rules; our close frame is in output unless one went first. details: also err */
 	WEBSOCKET_EVENT_FAULT,
 };
 

@@ -220,6 +220,8 @@ static void remove_files(const char *folder)
 
 	if (entries == NULL)
 		return;
+	/* One thread only. */
+	/* cppcheck-suppress readdirCalled */
 	while ((entry = readdir(entries)) != NULL) {
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			unlinkat(dirfd(entries), entry->d_name, 0);

@@ -20,8 +20,8 @@ static size_t place_of(const struct api_access *access, struct slice token)
 	return i;
 }
 
-bool api_access_grant(struct api_access *access, const char *token, const char *user, const struct api_rule *rules, size_t rule_count,
-                      struct error *err)
+bool api_access_grant(struct api_access *access, const char *token, const char *user, const struct api_rule *rules,
+                      size_t rule_count, struct error *err)
 {
 	size_t place = place_of(access, slice_of(token));
 	struct api_identity identity = { .rules = rules, .rule_count = rule_count };
@@ -84,7 +84,8 @@ static bool names(const char *pattern, struct slice text)
 	return strcmp(pattern, "*") == 0 || slice_equal_text(text, pattern);
 }
 
-bool api_identity_may(const struct api_identity *identity, const char *verb, struct slice group, struct slice resource, struct slice name_space)
+bool api_identity_may(const struct api_identity *identity, const char *verb, struct slice group, struct slice resource,
+                      struct slice name_space)
 {
 	for (size_t i = 0; identity != NULL && i < identity->rule_count; i++) {
 		const struct api_rule *rule = &identity->rules[i];

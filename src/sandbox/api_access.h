@@ -33,8 +33,8 @@ struct api_access {
 };
 
 /* token and user are copied, rules aren't. A token that is known already gets another user and other rules. */
-bool api_access_grant(struct api_access *access, const char *token, const char *user, const struct api_rule *rules, size_t rule_count,
-                      struct error *err);
+bool api_access_grant(struct api_access *access, const char *token, const char *user, const struct api_rule *rules,
+                      size_t rule_count, struct error *err);
 /* From then on the token is unknown; false if it was. */
 bool api_access_revoke(struct api_access *access, const char *token);
 void api_access_destroy(struct api_access *access);
@@ -42,6 +42,7 @@ void api_access_destroy(struct api_access *access);
 /* NULL if the token is unknown. Valid until the table changes. */
 const struct api_identity *api_access_find(const struct api_access *access, struct slice token);
 /* resource with its subresource, if any: "pods/status". An identity of NULL (nobody) may do nothing. */
-bool api_identity_may(const struct api_identity *identity, const char *verb, struct slice group, struct slice resource, struct slice name_space);
+bool api_identity_may(const struct api_identity *identity, const char *verb, struct slice group, struct slice resource,
+                      struct slice name_space);
 
 #endif

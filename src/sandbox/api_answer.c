@@ -7,10 +7,22 @@
 #include "base/memory.h"
 #include "sandbox/api_server_internal.h"
 
-#define CACHE_FIELD { SLICE_INIT("Cache-Control"), SLICE_INIT("no-cache, private") }
-#define JSON_FIELD { SLICE_INIT("Content-Type"), SLICE_INIT("application/json") }
-#define TEXT_FIELD { SLICE_INIT("Content-Type"), SLICE_INIT("text/plain; charset=utf-8") }
-#define RETRY_FIELD { SLICE_INIT("Retry-After"), SLICE_INIT("1") }
+#define CACHE_FIELD                                                          \
+	{                                                                    \
+		SLICE_INIT("Cache-Control"), SLICE_INIT("no-cache, private") \
+	}
+#define JSON_FIELD                                                         \
+	{                                                                  \
+		SLICE_INIT("Content-Type"), SLICE_INIT("application/json") \
+	}
+#define TEXT_FIELD                                                                  \
+	{                                                                           \
+		SLICE_INIT("Content-Type"), SLICE_INIT("text/plain; charset=utf-8") \
+	}
+#define RETRY_FIELD                                        \
+	{                                                  \
+		SLICE_INIT("Retry-After"), SLICE_INIT("1") \
+	}
 
 static const struct http_field JSON_FIELDS[] = { CACHE_FIELD, JSON_FIELD, RETRY_FIELD };
 static const struct http_field TEXT_FIELDS[] = { CACHE_FIELD, TEXT_FIELD, RETRY_FIELD };
@@ -57,14 +69,16 @@ static void pump(void *context)
 			break;
 		flow->sent += length;
 	}
-	if (flow->buffer.failed || (flow->sent < flow->buffer.length && http_call_pending_bytes(call) < API_SERVER_FLOW_BYTES)) {
+	if (flow->buffer.failed ||
+	    (flow->sent < flow->buffer.length && http_call_pending_bytes(call) < API_SERVER_FLOW_BYTES)) {
 		/* The watcher is too slow, or memory is short. */
 		api_pending_drop(&flow->pending);
 		http_call_abort(call, true);
 		return;
 	}
 	if (flow->sent < flow->buffer.length) {
-		loop_timer_start(flow->pending.server->loop, &flow->timer, (uint64_t)API_SERVER_FLOW_POLL_MS * NS_PER_MS, pump, flow);
+		loop_timer_start(flow->pending.server->loop, &flow->timer,
+		                 (uint64_t)API_SERVER_FLOW_POLL_MS * NS_PER_MS, pump, flow);
 		return;
 	}
 	buffer_release(&flow->buffer);
@@ -75,8 +89,8 @@ static void pump(void *context)
 	}
 }
 
-void api_flow_begin(struct api_flow *flow, struct api_server *server, struct http_call *call, size_t chunk_bytes, size_t limit_bytes,
-                    void (*release)(struct api_pending *pending))
+void api_flow_begin(struct api_flow *flow, struct api_server *server, struct http_call *call, size_t chunk_bytes,
+                    size_t limit_bytes, void (*release)(struct api_pending *pending))
 {
 	flow->pending.release = release;
 	flow->chunk_bytes = chunk_bytes;
@@ -168,7 +182,8 @@ void api_answer_error(struct api_server *server, struct http_call *call, const s
 
 		if (!plain)
 			buffer_append_char(&body, '\n');
-		http_call_respond_with(call, error->status.code, fields_of(!plain, error->retry_after), buffer_slice(&body));
+		http_call_respond_with(call, error->status.code, fields_of(!plain, error->retry_after),
+		                       buffer_slice(&body));
 	} else {
 		http_call_abort(call, true);
 	}
@@ -214,7 +229,8 @@ static void answer_late(void *context)
 	buffer_destroy(&body);
 }
 
-void api_answer_error_later(struct api_server *server, struct http_call *call, const struct api_error *error, uint64_t delay_ns)
+void api_answer_error_later(struct api_server *server, struct http_call *call, const struct api_error *error,
+                            uint64_t delay_ns)
 {
 	struct late_error *late = memory_allocate(sizeof *late);
 	struct error err;

@@ -61,22 +61,29 @@ void api_error_unauthorized(struct api_error *error)
 	api_error_set(error, 401, "Unauthorized", SLICE("Unauthorized"));
 }
 
-void api_error_forbidden(struct api_error *error, struct arena *arena, const char *user, const char *verb, struct slice group,
-                         struct slice plural, struct slice subresource, struct slice name_space, struct slice name)
+void api_error_forbidden(struct api_error *error, struct arena *arena, const char *user, const char *verb,
+                         struct slice group, struct slice plural, struct slice subresource, struct slice name_space,
+                         struct slice name)
 {
 	struct slice resource = qualified(arena, group, plural);
-	struct slice what = name.length > 0 ? api_text(arena, "%.*s \"%.*s\"", SLICE_ARGS(resource), SLICE_ARGS(name)) : resource;
-	struct slice where =
-		name_space.length > 0 ? api_text(arena, "in the namespace \"%.*s\"", SLICE_ARGS(name_space)) : SLICE("at the cluster scope");
-	struct slice path = subresource.length > 0 ? api_text(arena, "%.*s/%.*s", SLICE_ARGS(plural), SLICE_ARGS(subresource)) : plural;
+	struct slice what =
+		name.length > 0 ? api_text(arena, "%.*s \"%.*s\"", SLICE_ARGS(resource), SLICE_ARGS(name)) : resource;
+	struct slice where = name_space.length > 0
+	                             ? api_text(arena, "in the namespace \"%.*s\"", SLICE_ARGS(name_space))
+	                             : SLICE("at the cluster scope");
+	struct slice path = subresource.length > 0
+	                            ? api_text(arena, "%.*s/%.*s", SLICE_ARGS(plural), SLICE_ARGS(subresource))
+	                            : plural;
 
 	api_error_set(error, 403, "Forbidden",
-	              api_text(arena, "%.*s is forbidden: User \"%s\" cannot %s resource \"%.*s\" in API group \"%.*s\" %.*s", SLICE_ARGS(what),
-	                       user, verb, SLICE_ARGS(path), SLICE_ARGS(group), SLICE_ARGS(where)));
+	              api_text(arena,
+	                       "%.*s is forbidden: User \"%s\" cannot %s resource \"%.*s\" in API group \"%.*s\" %.*s",
+	                       SLICE_ARGS(what), user, verb, SLICE_ARGS(path), SLICE_ARGS(group), SLICE_ARGS(where)));
 	set_details(error, name, group, plural);
 }
 
-void api_error_forbidden_path(struct api_error *error, struct arena *arena, const char *user, struct slice method, struct slice path)
+void api_error_forbidden_path(struct api_error *error, struct arena *arena, const char *user, struct slice method,
+                              struct slice path)
 {
 	char verb[16];
 	size_t length = 0;
@@ -84,7 +91,8 @@ void api_error_forbidden_path(struct api_error *error, struct arena *arena, cons
 	for (; length < method.length && length + 1 < sizeof verb; length++)
 		verb[length] = (char)(method.data[length] | 0x20);
 	verb[length] = '\0';
-	api_error_set(error, 403, "Forbidden", api_text(arena, "forbidden: User \"%s\" cannot %s path \"%.*s\"", user, verb, SLICE_ARGS(path)));
+	api_error_set(error, 403, "Forbidden",
+	              api_text(arena, "forbidden: User \"%s\" cannot %s path \"%.*s\"", user, verb, SLICE_ARGS(path)));
 	set_details(error, slice_from(NULL, 0), slice_from(NULL, 0), slice_from(NULL, 0));
 }
 
@@ -93,29 +101,35 @@ void api_error_no_such_path(struct api_error *error)
 	set_plain(error, 404, SLICE("404 page not found\n"));
 }
 
-void api_error_not_found(struct api_error *error, struct arena *arena, const struct resource_kind *kind, struct slice name)
+void api_error_not_found(struct api_error *error, struct arena *arena, const struct resource_kind *kind,
+                         struct slice name)
 {
 	struct slice resource = qualified(arena, slice_of(kind->group), slice_of(kind->plural));
 
-	api_error_set(error, 404, "NotFound", api_text(arena, "%.*s \"%.*s\" not found", SLICE_ARGS(resource), SLICE_ARGS(name)));
+	api_error_set(error, 404, "NotFound",
+	              api_text(arena, "%.*s \"%.*s\" not found", SLICE_ARGS(resource), SLICE_ARGS(name)));
 	set_details(error, name, slice_of(kind->group), slice_of(kind->plural));
 }
 
 void api_error_method(struct api_error *error)
 {
-	api_error_set(error, 405, "MethodNotAllowed", SLICE("the server does not allow this method on the requested resource"));
+	api_error_set(error, 405, "MethodNotAllowed",
+	              SLICE("the server does not allow this method on the requested resource"));
 	set_details(error, slice_from(NULL, 0), slice_from(NULL, 0), slice_from(NULL, 0));
 }
 
-void api_error_conflict(struct api_error *error, struct arena *arena, const struct resource_kind *kind, struct slice name)
+void api_error_conflict(struct api_error *error, struct arena *arena, const struct resource_kind *kind,
+                        struct slice name)
 {
 	struct slice resource = qualified(arena, slice_of(kind->group), slice_of(kind->plural));
 
-	api_error_set(error, 409, "Conflict",
-	              api_text(arena,
-	                       "Operation cannot be fulfilled on %.*s \"%.*s\": the object has been modified; please apply your changes to "
-	                       "the latest version and try again",
-	                       SLICE_ARGS(resource), SLICE_ARGS(name)));
+	api_error_set(
+		error, 409, "Conflict",
+		api_text(
+			arena,
+			"Operation cannot be fulfilled on %.*s \"%.*s\": the object has been modified; please apply your changes to "
+			"the latest version and try again",
+			SLICE_ARGS(resource), SLICE_ARGS(name)));
 	set_details(error, name, slice_of(kind->group), slice_of(kind->plural));
 }
 
@@ -123,14 +137,17 @@ void api_error_exists(struct api_error *error, struct arena *arena, const struct
 {
 	struct slice resource = qualified(arena, slice_of(kind->group), slice_of(kind->plural));
 
-	api_error_set(error, 409, "AlreadyExists", api_text(arena, "%.*s \"%.*s\" already exists", SLICE_ARGS(resource), SLICE_ARGS(name)));
+	api_error_set(error, 409, "AlreadyExists",
+	              api_text(arena, "%.*s \"%.*s\" already exists", SLICE_ARGS(resource), SLICE_ARGS(name)));
 	set_details(error, name, slice_of(kind->group), slice_of(kind->plural));
 }
 
 void api_error_media_type(struct api_error *error, struct arena *arena, const char *accepted)
 {
 	api_error_set(error, 415, "UnsupportedMediaType",
-	              api_text(arena, "the body of the request was in an unknown format - accepted media types include: %s", accepted));
+	              api_text(arena,
+	                       "the body of the request was in an unknown format - accepted media types include: %s",
+	                       accepted));
 }
 
 void api_error_too_many(struct api_error *error)
@@ -147,7 +164,8 @@ void api_error_expired(struct api_error *error, struct slice message)
 void api_error_version_too_large(struct api_error *error, struct arena *arena, uint64_t wanted, uint64_t current)
 {
 	api_error_set(error, 504, "Timeout",
-	              api_text(arena, "Timeout: Too large resource version: %" PRIu64 ", current: %" PRIu64, wanted, current));
+	              api_text(arena, "Timeout: Too large resource version: %" PRIu64 ", current: %" PRIu64, wanted,
+	                       current));
 	set_details(error, slice_from(NULL, 0), slice_from(NULL, 0), slice_from(NULL, 0));
 	api_error_add_cause(error, "ResourceVersionTooLarge", SLICE("Too large resource version"), slice_from(NULL, 0));
 	error->status.details.retry_after_seconds = 1;
@@ -162,11 +180,14 @@ void api_error_unprocessable(struct api_error *error)
 
 /* ---- causes ---- */
 
-void api_error_invalid(struct api_error *error, struct arena *arena, const struct resource_kind *kind, struct slice name)
+void api_error_invalid(struct api_error *error, struct arena *arena, const struct resource_kind *kind,
+                       struct slice name)
 {
-	api_error_set(error, 422, "Invalid",
-	              kind->group[0] != '\0' ? api_text(arena, "%s.%s \"%.*s\" is invalid: ", kind->kind, kind->group, SLICE_ARGS(name))
-	                                     : api_text(arena, "%s \"%.*s\" is invalid: ", kind->kind, SLICE_ARGS(name)));
+	api_error_set(
+		error, 422, "Invalid",
+		kind->group[0] != '\0'
+			? api_text(arena, "%s.%s \"%.*s\" is invalid: ", kind->kind, kind->group, SLICE_ARGS(name))
+			: api_text(arena, "%s \"%.*s\" is invalid: ", kind->kind, SLICE_ARGS(name)));
 	set_details(error, name, slice_of(kind->group), slice_of(kind->kind));
 }
 
@@ -176,17 +197,19 @@ void api_error_add_cause(struct api_error *error, const char *reason, struct sli
 
 	if (details->causes_count == API_CAUSES)
 		return; /* enough to act upon */
-	error->causes[details->causes_count++] = (struct kube_status_cause){ .reason = slice_of(reason), .message = message, .field = field };
+	error->causes[details->causes_count++] =
+		(struct kube_status_cause){ .reason = slice_of(reason), .message = message, .field = field };
 }
 
 void api_error_sum_up(struct api_error *error, struct arena *arena)
 {
 	size_t count = error->status.details.causes_count;
-	struct slice text = count > 1 ? api_text(arena, "%.*s[", SLICE_ARGS(error->status.message)) : error->status.message;
+	struct slice text =
+		count > 1 ? api_text(arena, "%.*s[", SLICE_ARGS(error->status.message)) : error->status.message;
 
 	for (size_t i = 0; i < count; i++)
-		text = api_text(arena, "%.*s%s%.*s: %.*s", SLICE_ARGS(text), i > 0 ? ", " : "", SLICE_ARGS(error->causes[i].field),
-		                SLICE_ARGS(error->causes[i].message));
+		text = api_text(arena, "%.*s%s%.*s: %.*s", SLICE_ARGS(text), i > 0 ? ", " : "",
+		                SLICE_ARGS(error->causes[i].field), SLICE_ARGS(error->causes[i].message));
 	error->status.message = count > 1 ? api_text(arena, "%.*s]", SLICE_ARGS(text)) : text;
 }
 
@@ -194,7 +217,8 @@ void api_error_sum_up(struct api_error *error, struct arena *arena)
 
 void api_error_denied(struct api_error *error, struct arena *arena, const char *webhook, const char *text)
 {
-	api_error_set(error, 403, "Forbidden", api_text(arena, "admission webhook \"%s\" denied the request: %s", webhook, text));
+	api_error_set(error, 403, "Forbidden",
+	              api_text(arena, "admission webhook \"%s\" denied the request: %s", webhook, text));
 }
 
 void api_error_webhook(struct api_error *error, struct arena *arena, const char *webhook, const char *text)
@@ -210,13 +234,13 @@ void api_error_webhook(struct api_error *error, struct arena *arena, const char 
 
 bool api_error_print(const struct api_error *error, struct buffer *body, struct error *err)
 {
-	struct kube_status status = error->status;
+	struct api_error copy = *error;
 
 	if (error->plain.length > 0) {
 		buffer_append_slice(body, error->plain);
 		return buffer_check(body, "an error", err);
 	}
-	/* An api_error may have been copied: its causes are where it is. */
-	status.details.causes = status.details.causes_count > 0 ? (struct kube_status_cause *)(uintptr_t)error->causes : NULL;
-	return kube_status_to_json(&status, body, err);
+	/* The causes are where the error is, wherever it was filled. */
+	copy.status.details.causes = copy.causes;
+	return kube_status_to_json(&copy.status, body, err);
 }

@@ -35,14 +35,19 @@ void api_error_set(struct api_error *error, int code, const char *reason, struct
 void api_error_bad_request(struct api_error *error, struct arena *arena, const char *text);
 void api_error_unauthorized(struct api_error *error);
 /* resource with its subresource; name and name_space may be empty. */
-void api_error_forbidden(struct api_error *error, struct arena *arena, const char *user, const char *verb, struct slice group,
-                         struct slice plural, struct slice subresource, struct slice name_space, struct slice name);
-void api_error_forbidden_path(struct api_error *error, struct arena *arena, const char *user, struct slice method, struct slice path);
+void api_error_forbidden(struct api_error *error, struct arena *arena, const char *user, const char *verb,
+                         struct slice group, struct slice plural, struct slice subresource, struct slice name_space,
+                         struct slice name);
+void api_error_forbidden_path(struct api_error *error, struct arena *arena, const char *user, struct slice method,
+                              struct slice path);
 void api_error_no_such_path(struct api_error *error);
-void api_error_not_found(struct api_error *error, struct arena *arena, const struct resource_kind *kind, struct slice name);
+void api_error_not_found(struct api_error *error, struct arena *arena, const struct resource_kind *kind,
+                         struct slice name);
 void api_error_method(struct api_error *error);
-void api_error_conflict(struct api_error *error, struct arena *arena, const struct resource_kind *kind, struct slice name);
-void api_error_exists(struct api_error *error, struct arena *arena, const struct resource_kind *kind, struct slice name);
+void api_error_conflict(struct api_error *error, struct arena *arena, const struct resource_kind *kind,
+                        struct slice name);
+void api_error_exists(struct api_error *error, struct arena *arena, const struct resource_kind *kind,
+                      struct slice name);
 /* accepted: "application/json-patch+json, …". */
 void api_error_media_type(struct api_error *error, struct arena *arena, const char *accepted);
 void api_error_too_many(struct api_error *error);
@@ -52,7 +57,8 @@ void api_error_version_too_large(struct api_error *error, struct arena *arena, u
 void api_error_unprocessable(struct api_error *error);
 
 /* 422 with causes: begin, add each, and finish with the message that sums them up. */
-void api_error_invalid(struct api_error *error, struct arena *arena, const struct resource_kind *kind, struct slice name);
+void api_error_invalid(struct api_error *error, struct arena *arena, const struct resource_kind *kind,
+                       struct slice name);
 void api_error_add_cause(struct api_error *error, const char *reason, struct slice message, struct slice field);
 void api_error_sum_up(struct api_error *error, struct arena *arena);
 

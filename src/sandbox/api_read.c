@@ -18,13 +18,15 @@ static bool refuse_future(struct api_server *server, struct api_request *request
 	if (version <= now)
 		return false;
 	api_error_version_too_large(&error, &request->arena, version, now);
-	api_answer_error_later(server, request->call, &error, api_server_scaled(server, (uint64_t)API_SERVER_TOO_LARGE_MS * NS_PER_MS));
+	api_answer_error_later(server, request->call, &error,
+	                       api_server_scaled(server, (uint64_t)API_SERVER_TOO_LARGE_MS * NS_PER_MS));
 	return true;
 }
 
 void api_get(struct api_server *server, struct api_request *request)
 {
-	struct stored_object *object = object_store_find(server->store, request->kind, request->name_space, request->name);
+	struct stored_object *object =
+		object_store_find(server->store, request->kind, request->name_space, request->name);
 	struct api_error error;
 	uint64_t version;
 
@@ -53,20 +55,24 @@ struct listing {
 };
 
 /* A fresh token goes on from the same object in the newest state. */
-static void refuse_old_continue(struct api_request *request, const struct continue_token *token, struct api_error *ret_error)
+static void refuse_old_continue(struct api_request *request, const struct continue_token *token,
+                                struct api_error *ret_error)
 {
 	struct continue_token fresh = *token;
 
 	fresh.version = -1;
-	api_error_expired(ret_error, SLICE("The provided continue parameter is too old to display a consistent list result. You can start a new "
-	                                   "list without the continue parameter, or use the continue token in this response to retrieve the "
-	                                   "remainder of the results. Continuing with the provided token results in an inconsistent list - "
-	                                   "objects that were created, modified, or deleted between the time the first chunk was returned "
-	                                   "and now may show up in the list."));
+	api_error_expired(
+		ret_error,
+		SLICE("The provided continue parameter is too old to display a consistent list result. You can start a new "
+	              "list without the continue parameter, or use the continue token in this response to retrieve the "
+	              "remainder of the results. Continuing with the provided token results in an inconsistent list - "
+	              "objects that were created, modified, or deleted between the time the first chunk was returned "
+	              "and now may show up in the list."));
 	ret_error->status.metadata.continue_token = continue_token_print(&fresh, &request->arena);
 }
 
-static bool plan_continued(struct api_server *server, struct api_request *request, struct listing *listing, struct api_error *ret_error)
+static bool plan_continued(struct api_server *server, struct api_request *request, struct listing *listing,
+                           struct api_error *ret_error)
 {
 	struct error err;
 
@@ -75,7 +81,8 @@ static bool plan_continued(struct api_server *server, struct api_request *reques
 		return false;
 	}
 	if (request->resource_version.length > 0 && !slice_equal_text(request->resource_version, "0")) {
-		api_error_bad_request(ret_error, &request->arena, "specifying resource version is not allowed when using continue");
+		api_error_bad_request(ret_error, &request->arena,
+		                      "specifying resource version is not allowed when using continue");
 		return false;
 	}
 	listing->continued = true;
@@ -92,7 +99,8 @@ static bool plan_continued(struct api_server *server, struct api_request *reques
 }
 
 /* Which version to list, and from where on. False if refused, at once or later (*ret_later). */
-static bool plan(struct api_server *server, struct api_request *request, struct listing *listing, bool *ret_later, struct api_error *ret_error)
+static bool plan(struct api_server *server, struct api_request *request, struct listing *listing, bool *ret_later,
+                 struct api_error *ret_error)
 {
 	uint64_t version;
 
@@ -137,7 +145,8 @@ static size_t prefix_length(const struct resource_kind *kind)
 	return length > 0 ? (size_t)length : 0;
 }
 
-static bool is_before(const struct stored_object *object, const struct listing *listing, const struct api_request *request)
+static bool is_before(const struct stored_object *object, const struct listing *listing,
+                      const struct api_request *request)
 {
 	int order;
 
@@ -149,7 +158,8 @@ static bool is_before(const struct stored_object *object, const struct listing *
 	return order <= 0;
 }
 
-static void set_continue(struct listing *listing, struct api_request *request, const struct stored_object *last, size_t remaining)
+static void set_continue(struct listing *listing, struct api_request *request, const struct stored_object *last,
+                         size_t remaining)
 {
 	struct continue_token token = { .version = (int64_t)listing->version, .name = last->name };
 
@@ -160,7 +170,8 @@ static void set_continue(struct listing *listing, struct api_request *request, c
 		listing->meta.remaining_item_count = (int64_t)remaining;
 }
 
-static bool collect(struct listing *listing, struct api_request *request, const struct object_snapshot *snapshot, struct error *err)
+static bool collect(struct listing *listing, struct api_request *request, const struct object_snapshot *snapshot,
+                    struct error *err)
 {
 	const struct stored_object *last = NULL;
 	size_t prefix = prefix_length(request->kind);
@@ -181,13 +192,14 @@ static bool collect(struct listing *listing, struct api_request *request, const 
 		last = object;
 		listing->items[listing->count++] = item_text(object, prefix);
 	}
-	if (remaining > 0)
+	if (remaining > 0 && last != NULL)
 		set_continue(listing, request, last, remaining);
 	return true;
 }
 
 /* {"kind":"PodList","apiVersion":"v1","metadata":{…},"items":[…]} */
-static void write_built_in(struct json_writer *writer, const struct listing *listing, struct slice kind, struct slice api_version)
+static void write_built_in(struct json_writer *writer, const struct listing *listing, struct slice kind,
+                           struct slice api_version)
 {
 	json_writer_object_begin(writer);
 	json_writer_key(writer, SLICE("kind"));
@@ -220,7 +232,8 @@ static void write_built_in(struct json_writer *writer, const struct listing *lis
 	json_writer_object_end(writer);
 }
 
-static bool print_list(struct listing *listing, const struct resource_kind *kind, struct arena *arena, struct buffer *body, struct error *err)
+static bool print_list(struct listing *listing, const struct resource_kind *kind, struct arena *arena,
+                       struct buffer *body, struct error *err)
 {
 	char api_version[RESOURCE_API_VERSION_BYTES];
 	struct slice list_kind = api_text(arena, "%sList", kind->kind);
@@ -261,7 +274,8 @@ void api_list(struct api_server *server, struct api_request *request)
 	}
 	buffer_init(&body, API_SERVER_LIST_BYTES);
 	if (object_store_snapshot(server->store, request->kind, listing.version, &snapshot, &err) &&
-	    collect(&listing, request, &snapshot, &err) && print_list(&listing, request->kind, &request->arena, &body, &err)) {
+	    collect(&listing, request, &snapshot, &err) &&
+	    print_list(&listing, request->kind, &request->arena, &body, &err)) {
 		server->counters.lists++;
 		if (body.length <= API_SERVER_WHOLE_BYTES)
 			api_answer(server, request->call, 200, slice_from(body.data, body.length - 1));

@@ -10,7 +10,10 @@ enum { PATH_PARTS = 9 };
 
 static bool bad_request(struct api_request *request, struct api_error *ret_error, const char *text)
 {
-	api_error_bad_request(ret_error, &request->arena, text);
+	if (request->no_memory)
+		api_error_set(ret_error, 500, "InternalError", SLICE("no memory for a request"));
+	else
+		api_error_bad_request(ret_error, &request->arena, text);
 	return false;
 }
 
@@ -21,7 +24,11 @@ static bool unescape(struct api_request *request, struct slice text, bool plus_i
 	bool ok;
 
 	buffer_init(&decoded, text.length + 1);
-	ok = http_unescape(text, plus_is_space, &decoded) && !decoded.failed && arena_copy(&request->arena, buffer_slice(&decoded), ret_text);
+	ok = http_unescape(text, plus_is_space, &decoded);
+	if (decoded.failed || (ok && !arena_copy(&request->arena, buffer_slice(&decoded), ret_text))) {
+		request->no_memory = true;
+		ok = false;
+	}
 	buffer_destroy(&decoded);
 	return ok;
 }
@@ -115,7 +122,8 @@ static bool read_query(struct api_request *request, struct api_error *ret_error)
 	    !query_text(request, "resourceVersionMatch", &request->version_match) ||
 	    !query_text(request, "continue", &request->continue_token))
 		return bad_request(request, ret_error, "invalid URL escape in the query");
-	if (!query_number(request, "limit", &request->limit) || !query_number(request, "timeoutSeconds", &request->timeout_s))
+	if (!query_number(request, "limit", &request->limit) ||
+	    !query_number(request, "timeoutSeconds", &request->timeout_s))
 		return bad_request(request, ret_error, "limit or timeoutSeconds: invalid syntax");
 	request->bookmarks = query_flag(request, "allowWatchBookmarks");
 	return true;
@@ -151,7 +159,8 @@ static bool fits_kind(const struct api_request *request)
 
 	if (kind->namespaced ? request->name_space.length == 0 && !whole : request->name_space.length > 0)
 		return false;
-	return request->subresource.length == 0 || (kind->has_status && slice_equal_text(request->subresource, "status"));
+	return request->subresource.length == 0 ||
+	       (kind->has_status && slice_equal_text(request->subresource, "status"));
 }
 
 bool api_request_parse(struct api_request *request, struct api_error *ret_error)
@@ -162,6 +171,8 @@ bool api_request_parse(struct api_request *request, struct api_error *ret_error)
 	request->verb = read_verb(request);
 	if (request->kind != NULL && !fits_kind(request))
 		request->kind = NULL;
+	if (request->no_memory)
+		return bad_request(request, ret_error, "");
 	return read_query(request, ret_error);
 }
 
@@ -173,17 +184,20 @@ bool api_request_parse_selectors(struct api_request *request, struct api_error *
 
 	if (!query_text(request, "labelSelector", &labels) || !query_text(request, "fieldSelector", &fields))
 		return bad_request(request, ret_error, "invalid URL escape in the query");
-	if (!selector_parse_labels(&request->selector, labels, &request->arena, &err) ||
-	    !selector_parse_fields(&request->selector, fields, request->kind, &request->arena, &err))
-		return bad_request(request, ret_error, err.text);
-	return true;
+	if (selector_parse_labels(&request->selector, labels, &request->arena, &err) &&
+	    selector_parse_fields(&request->selector, fields, request->kind, &request->arena, &err))
+		return true;
+	request->no_memory = err.code != ERROR_SYNTAX;
+	return bad_request(request, ret_error, err.text);
 }
 
 const char *api_verb_name(enum api_verb verb)
 {
 	static const char *const NAMES[] = {
-		[API_GET] = "get",       [API_LIST] = "list",   [API_WATCH] = "watch",   [API_CREATE] = "create",
-		[API_UPDATE] = "update", [API_PATCH] = "patch", [API_DELETE] = "delete", [API_OTHER] = "deletecollection",
+		[API_GET] = "get",       [API_LIST] = "list",
+		[API_WATCH] = "watch",   [API_CREATE] = "create",
+		[API_UPDATE] = "update", [API_PATCH] = "patch",
+		[API_DELETE] = "delete", [API_OTHER] = "deletecollection",
 	};
 
 	return NAMES[verb];
@@ -195,15 +209,19 @@ bool api_request_wants(const struct api_request *request, const struct stored_ob
 	       selector_matches(&request->selector, object);
 }
 
-bool api_request_version(const struct api_request *request, uint64_t *ret_version, struct api_error *ret_error, struct arena *arena)
+bool api_request_version(const struct api_request *request, uint64_t *ret_version, struct api_error *ret_error,
+                         struct arena *arena)
 {
 	struct slice text = request->resource_version;
 
 	*ret_version = 0;
 	if (text.length == 0 || slice_to_u64(text, ret_version))
 		return true;
-	api_error_set(ret_error, 500, "",
-	              api_text(arena, "resourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: parsing \"%.*s\": invalid syntax",
-	                       SLICE_ARGS(text), SLICE_ARGS(text)));
+	api_error_set(
+		ret_error, 500, "",
+		api_text(
+			arena,
+			"resourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: parsing \"%.*s\": invalid syntax",
+			SLICE_ARGS(text), SLICE_ARGS(text)));
 	return false;
 }

@@ -9,7 +9,8 @@
 /* ---- who asks, and may they? ---- */
 
 /* No token at all is the anonymous user (5.6). */
-static bool authenticate(const struct api_server *server, struct http_call *call, const struct api_identity **ret_identity)
+static bool authenticate(const struct api_server *server, struct http_call *call,
+                         const struct api_identity **ret_identity)
 {
 	struct slice authorization = http_fields_find(http_call_fields(call), "Authorization");
 	struct slice scheme = slice_take_until(&authorization, ' ');
@@ -33,17 +34,19 @@ static bool authorize(const struct api_identity *identity, struct api_request *r
 		return false;
 	}
 	if (request->subresource.length > 0)
-		resource = api_text(&request->arena, "%.*s/%.*s", SLICE_ARGS(request->plural), SLICE_ARGS(request->subresource));
+		resource = api_text(&request->arena, "%.*s/%.*s", SLICE_ARGS(request->plural),
+		                    SLICE_ARGS(request->subresource));
 	if (api_identity_may(identity, api_verb_name(request->verb), request->group, resource, request->name_space))
 		return true;
-	api_error_forbidden(ret_error, &request->arena, user, api_verb_name(request->verb), request->group, request->plural,
-	                    request->subresource, request->name_space, request->name);
+	api_error_forbidden(ret_error, &request->arena, user, api_verb_name(request->verb), request->group,
+	                    request->plural, request->subresource, request->name_space, request->name);
 	return false;
 }
 
 static bool is_health_path(struct slice path)
 {
-	return slice_equal_text(path, "/healthz") || slice_equal_text(path, "/livez") || slice_equal_text(path, "/readyz");
+	return slice_equal_text(path, "/healthz") || slice_equal_text(path, "/livez") ||
+	       slice_equal_text(path, "/readyz");
 }
 
 /* The order of checks is that of 5.6: 401, 429, 403; the rest is up to the verbs. */
@@ -139,14 +142,16 @@ static struct tls_settings *give_tls(void *context)
 static bool listen_now(struct api_server *server, struct error *err)
 {
 	static const struct http_server_handler HANDLER = { .on_request = on_request, .on_abort = on_abort };
-	struct http_server_options options = { .address = server->address, .tls = give_tls, .max_body_bytes = API_SERVER_BODY_BYTES };
+	struct http_server_options options = { .address = server->address,
+		                               .tls = give_tls,
+		                               .max_body_bytes = API_SERVER_BODY_BYTES };
 
 	server->http = http_server_start(server->loop, &options, &HANDLER, server, err);
 	return server->http != NULL && http_server_address(server->http, &server->address);
 }
 
-struct api_server *api_server_start(struct loop *loop, const struct api_server_options *options, const struct api_server_handler *handler,
-                                    void *context, struct error *err)
+struct api_server *api_server_start(struct loop *loop, const struct api_server_options *options,
+                                    const struct api_server_handler *handler, void *context, struct error *err)
 {
 	struct api_server *server = memory_allocate(sizeof *server);
 
@@ -219,7 +224,8 @@ static void reopen(void *context)
 	struct error err;
 
 	if (server->http == NULL && !listen_now(server, &err))
-		loop_timer_start(server->loop, &server->reopen_timer, (uint64_t)API_SERVER_REOPEN_MS * NS_PER_MS, reopen, server);
+		loop_timer_start(server->loop, &server->reopen_timer, (uint64_t)API_SERVER_REOPEN_MS * NS_PER_MS,
+		                 reopen, server);
 }
 
 void api_server_set_available(struct api_server *server, bool available)

@@ -24,21 +24,22 @@
 #include "sandbox/object_store.h"
 
 enum {
-	API_SERVER_BODY_BYTES = 3 * 1024 * 1024,         /* of a request, as the original */
-	API_SERVER_LIST_BYTES = 512 * 1024 * 1024,       /* of a list */
-	API_SERVER_ARENA_BYTES = 2 * OBJECT_STORE_ARENA_BYTES, /* for one request; that of a list also holds 16 bytes for each item */
-	API_SERVER_WATCH_BYTES = 64 * 1024 * 1024,       /* waiting for a slow watcher; beyond, it is cut off */
-	API_SERVER_FLOW_BYTES = 1024 * 1024,             /* of it given to the connection */
-	API_SERVER_FLOW_POLL_MS = 2,                     /* until the connection has taken some */
-	API_SERVER_WATCH_CHUNK_BYTES = 2048,             /* where events are cut (5.3.1) */
+	API_SERVER_BODY_BYTES = 3 * 1024 * 1024,   /* of a request, as the original */
+	API_SERVER_LIST_BYTES = 512 * 1024 * 1024, /* of a list */
+	API_SERVER_ARENA_BYTES =
+		2 * OBJECT_STORE_ARENA_BYTES, /* for one request; that of a list also holds 16 bytes for each item */
+	API_SERVER_WATCH_BYTES = 64 * 1024 * 1024, /* waiting for a slow watcher; beyond, it is cut off */
+	API_SERVER_FLOW_BYTES = 1024 * 1024,       /* of it given to the connection */
+	API_SERVER_FLOW_POLL_MS = 2,               /* until the connection has taken some */
+	API_SERVER_WATCH_CHUNK_BYTES = 2048,       /* where events are cut (5.3.1) */
 	API_SERVER_LIST_CHUNK_BYTES = 32 * 1024,
-	API_SERVER_WHOLE_BYTES = 2048,                   /* bodies up to here have Content-Length (5.1) */
-	API_SERVER_TOO_LARGE_MS = 3000,                  /* until a version in the future is refused (5.2.3) */
-	API_SERVER_BOOKMARK_S = 60,                      /* 5.3.4 */
-	API_SERVER_LAST_BOOKMARK_S = 2,                  /* before a watch ends */
-	API_SERVER_WATCH_MIN_S = 1800,                   /* without timeoutSeconds (5.3.5) */
+	API_SERVER_WHOLE_BYTES = 2048,  /* bodies up to here have Content-Length (5.1) */
+	API_SERVER_TOO_LARGE_MS = 3000, /* until a version in the future is refused (5.2.3) */
+	API_SERVER_BOOKMARK_S = 60,     /* 5.3.4 */
+	API_SERVER_LAST_BOOKMARK_S = 2, /* before a watch ends */
+	API_SERVER_WATCH_MIN_S = 1800,  /* without timeoutSeconds (5.3.5) */
 	API_SERVER_WATCH_MAX_S = 3600,
-	API_SERVER_REOPEN_MS = 50,                       /* between attempts to listen again */
+	API_SERVER_REOPEN_MS = 50, /* between attempts to listen again */
 };
 
 struct api_server;
@@ -56,8 +57,8 @@ struct api_server_handler {
 	 * A write of the main resource is about to be stored; before is NULL for a new object. May complete `after`, or refuse by filling
 	 * *ret_error and returning false. Nodes may be added from the arena.
 	 */
-	bool (*on_admit)(void *context, const struct resource_kind *kind, const struct json_node *before, struct json_node *after,
-	                 struct arena *arena, struct api_error *ret_error);
+	bool (*on_admit)(void *context, const struct resource_kind *kind, const struct json_node *before,
+	                 struct json_node *after, struct arena *arena, struct api_error *ret_error);
 	/* A write through the API changed something and was answered. before is NULL for a new object; both are held during the call. */
 	void (*on_written)(void *context, struct stored_object *before, struct stored_object *after);
 	/* on_admit refused, and that was answered. */
@@ -80,8 +81,8 @@ struct api_server_counters {
 	unsigned rejected;       /* everything else that was refused */
 };
 
-struct api_server *api_server_start(struct loop *loop, const struct api_server_options *options, const struct api_server_handler *handler,
-                                    void *context, struct error *err);
+struct api_server *api_server_start(struct loop *loop, const struct api_server_options *options,
+                                    const struct api_server_handler *handler, void *context, struct error *err);
 void api_server_destroy(struct api_server *server); /* NULL is fine */
 bool api_server_address(const struct api_server *server, struct address *ret_address);
 struct api_server_counters api_server_counters(const struct api_server *server);

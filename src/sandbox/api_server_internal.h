@@ -54,6 +54,7 @@ struct api_request {
 	uint64_t limit;     /* 0: none */
 	uint64_t timeout_s; /* 0: none */
 	bool bookmarks;
+	bool no_memory; /* while it was read */
 };
 
 /* False with *ret_error for a query that can't be understood, selectors aside. */
@@ -63,7 +64,8 @@ const char *api_verb_name(enum api_verb verb);
 /* Whether the object is of the request's namespace (if any) and its selectors match. */
 bool api_request_wants(const struct api_request *request, const struct stored_object *object);
 /* Reads a resourceVersion; empty and "0" give 0. */
-bool api_request_version(const struct api_request *request, uint64_t *ret_version, struct api_error *ret_error, struct arena *arena);
+bool api_request_version(const struct api_request *request, uint64_t *ret_version, struct api_error *ret_error,
+                         struct arena *arena);
 
 /* ---- answers (api_answer.c) ---- */
 
@@ -76,7 +78,8 @@ void api_answer_error(struct api_server *server, struct http_call *call, const s
 /* For failures of our own: 500. */
 void api_answer_failure(struct api_server *server, struct http_call *call, const struct error *err);
 /* Sends the error after some time. */
-void api_answer_error_later(struct api_server *server, struct http_call *call, const struct api_error *error, uint64_t delay_ns);
+void api_answer_error_later(struct api_server *server, struct http_call *call, const struct api_error *error,
+                            uint64_t delay_ns);
 
 void api_pending_add(struct api_pending *pending, struct api_server *server, struct http_call *call);
 /* Takes it from the list and from its call, and releases it. */
@@ -94,8 +97,8 @@ struct api_flow {
 };
 
 /* Begins the answer (200, JSON). */
-void api_flow_begin(struct api_flow *flow, struct api_server *server, struct http_call *call, size_t chunk_bytes, size_t limit_bytes,
-                    void (*release)(struct api_pending *pending));
+void api_flow_begin(struct api_flow *flow, struct api_server *server, struct http_call *call, size_t chunk_bytes,
+                    size_t limit_bytes, void (*release)(struct api_pending *pending));
 /* Sends what is in the buffer at the end of the turn. */
 void api_flow_push(struct api_flow *flow);
 /* Stops timers and frees the buffer. */

@@ -10,7 +10,7 @@
 #include "sandbox/api_server_internal.h"
 
 struct api_watch {
-	struct api_flow flow; /* first */
+	struct api_flow flow;      /* first */
 	struct api_request wanted; /* kind, namespace, selectors; in an arena of its own */
 	uint64_t version;          /* changes up to here aren't told */
 	struct object_observer observer;
@@ -121,13 +121,16 @@ static void append_bookmark(struct api_watch *watch)
 	resource_kind_api_version(kind, api_version);
 	buffer_init(&text, 4096);
 	if (kind->custom)
-		buffer_append_format(&text, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{\"resourceVersion\":\"%" PRIu64 "\"}}", api_version,
-		                     kind->kind, version);
+		buffer_append_format(
+			&text,
+			"{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{\"resourceVersion\":\"%" PRIu64 "\"}}",
+			api_version, kind->kind, version);
 	else
-		buffer_append_format(&text,
-		                     "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%" PRIu64
-		                     "\",\"creationTimestamp\":null}%s}",
-		                     kind->kind, api_version, version, kind->empty);
+		buffer_append_format(
+			&text,
+			"{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%" PRIu64
+			"\",\"creationTimestamp\":null}%s}",
+			kind->kind, api_version, version, kind->empty);
 	append_event(&watch->flow.buffer, "BOOKMARK", buffer_slice(&text));
 	buffer_destroy(&text);
 	api_flow_push(&watch->flow);
@@ -138,7 +141,8 @@ static void on_bookmark_timer(void *context)
 	struct api_watch *watch = context;
 
 	append_bookmark(watch);
-	loop_timer_start(loop_of(watch), &watch->bookmark_timer, watch->flow.pending.server->bookmark_interval_ns, on_bookmark_timer, watch);
+	loop_timer_start(loop_of(watch), &watch->bookmark_timer, watch->flow.pending.server->bookmark_interval_ns,
+	                 on_bookmark_timer, watch);
 }
 
 static void on_last_bookmark_timer(void *context)
@@ -156,18 +160,20 @@ static void on_end_timer(void *context)
 static void start_timers(struct api_watch *watch, const struct api_request *request)
 {
 	struct loop *loop = loop_of(watch);
-	uint64_t life_s = request->timeout_s > 0 ? request->timeout_s
-	                                         : rng_between(loop_rng(loop), API_SERVER_WATCH_MIN_S, API_SERVER_WATCH_MAX_S);
+	uint64_t life_s = request->timeout_s > 0
+	                          ? request->timeout_s
+	                          : rng_between(loop_rng(loop), API_SERVER_WATCH_MIN_S, API_SERVER_WATCH_MAX_S);
 
 	if (life_s > UINT32_MAX)
 		life_s = UINT32_MAX;
 	loop_timer_start(loop, &watch->end_timer, life_s * NS_PER_S, on_end_timer, watch);
 	if (!request->bookmarks)
 		return;
-	loop_timer_start(loop, &watch->bookmark_timer, watch->flow.pending.server->bookmark_interval_ns, on_bookmark_timer, watch);
+	loop_timer_start(loop, &watch->bookmark_timer, watch->flow.pending.server->bookmark_interval_ns,
+	                 on_bookmark_timer, watch);
 	if (life_s > API_SERVER_LAST_BOOKMARK_S)
-		loop_timer_start(loop, &watch->last_bookmark_timer, (life_s - API_SERVER_LAST_BOOKMARK_S) * NS_PER_S, on_last_bookmark_timer,
-		                 watch);
+		loop_timer_start(loop, &watch->last_bookmark_timer, (life_s - API_SERVER_LAST_BOOKMARK_S) * NS_PER_S,
+		                 on_last_bookmark_timer, watch);
 }
 
 /* ---- opening ---- */
@@ -189,7 +195,8 @@ static struct api_watch *create_watch(struct api_server *server, const struct ap
 		struct api_error error;
 
 		if (api_request_parse_selectors(wanted, &error)) {
-			api_flow_begin(&watch->flow, server, request->call, API_SERVER_WATCH_CHUNK_BYTES, API_SERVER_WATCH_BYTES, release_watch);
+			api_flow_begin(&watch->flow, server, request->call, API_SERVER_WATCH_CHUNK_BYTES,
+			               API_SERVER_WATCH_BYTES, release_watch);
 			wanted->call = NULL;
 			return watch;
 		}
@@ -232,13 +239,16 @@ static void end_expired(struct api_watch *watch, const struct api_error *error)
 	api_flow_push(&watch->flow);
 }
 
-static void set_expired(struct api_server *server, struct api_request *request, uint64_t version, struct api_error *ret_error)
+static void set_expired(struct api_server *server, struct api_request *request, uint64_t version,
+                        struct api_error *ret_error)
 {
 	uint64_t floor = object_store_floor(server->store, request->kind);
 
-	api_error_expired(ret_error, server->expiry == API_EXPIRY_CACHE
-	                                     ? api_text(&request->arena, "too old resource version: %" PRIu64 " (%" PRIu64 ")", version, floor)
-	                                     : SLICE("The resourceVersion for the provided watch is too old."));
+	api_error_expired(ret_error,
+	                  server->expiry == API_EXPIRY_CACHE
+	                          ? api_text(&request->arena, "too old resource version: %" PRIu64 " (%" PRIu64 ")",
+	                                     version, floor)
+	                          : SLICE("The resourceVersion for the provided watch is too old."));
 }
 
 void api_watch(struct api_server *server, struct api_request *request)
@@ -249,7 +259,8 @@ void api_watch(struct api_server *server, struct api_request *request)
 	uint64_t version;
 	bool expired;
 
-	if (!api_request_parse_selectors(request, &error) || !api_request_version(request, &version, &error, &request->arena)) {
+	if (!api_request_parse_selectors(request, &error) ||
+	    !api_request_version(request, &version, &error, &request->arena)) {
 		api_answer_error(server, request->call, &error);
 		return;
 	}

@@ -36,7 +36,8 @@ static bool refuse_failure(struct write *write, const struct error *err)
 	if (err->code == ERROR_SYNTAX)
 		api_error_unprocessable(&write->error);
 	else if (err->code == ERROR_LIMIT)
-		api_error_set(&write->error, 413, "RequestEntityTooLarge", api_text(&write->request->arena, "%s", err->text));
+		api_error_set(&write->error, 413, "RequestEntityTooLarge",
+		              api_text(&write->request->arena, "%s", err->text));
 	else
 		api_error_set(&write->error, 500, "InternalError", api_text(&write->request->arena, "%s", err->text));
 	return false;
@@ -104,7 +105,8 @@ static bool check_kind(struct write *write)
 	if (text_fits(json_tree_find(write->root, "/kind"), slice_of(kind->kind)) &&
 	    text_fits(json_tree_find(write->root, "/apiVersion"), slice_of(api_version)))
 		return true;
-	return refuse_bad_request(write, "the API version or kind in the data does not match the expected one of this path");
+	return refuse_bad_request(write,
+	                          "the API version or kind in the data does not match the expected one of this path");
 }
 
 static bool check_name_space(struct write *write)
@@ -113,7 +115,8 @@ static bool check_name_space(struct write *write)
 	struct error err;
 
 	if (!text_fits(json_tree_find(metadata, "/namespace"), write->request->name_space))
-		return refuse_bad_request(write, "the namespace of the provided object does not match the namespace sent on the request");
+		return refuse_bad_request(
+			write, "the namespace of the provided object does not match the namespace sent on the request");
 	if (!write->request->kind->namespaced ||
 	    json_tree_set_text(&write->request->arena, metadata, SLICE("namespace"), write->request->name_space))
 		return true;
@@ -124,7 +127,8 @@ static bool check_name_space(struct write *write)
 static bool find_current(struct write *write)
 {
 	const struct api_request *request = write->request;
-	struct stored_object *object = object_store_find(write->server->store, request->kind, request->name_space, request->name);
+	struct stored_object *object =
+		object_store_find(write->server->store, request->kind, request->name_space, request->name);
 	struct error err;
 
 	if (object == NULL) {
@@ -143,8 +147,8 @@ static bool ask_handler(struct write *write)
 
 	if (server->handler.on_admit == NULL || write->request->subresource.length > 0)
 		return true;
-	write->denied = !server->handler.on_admit(server->context, write->request->kind, write->old, write->root, &write->request->arena,
-	                                          &write->error);
+	write->denied = !server->handler.on_admit(server->context, write->request->kind, write->old, write->root,
+	                                          &write->request->arena, &write->error);
 	return !write->denied;
 }
 
@@ -204,7 +208,8 @@ static bool replace(struct write *write, struct stored_object **ret_object)
 
 	if (!keep_parts(write) || !ask_handler(write))
 		return false;
-	return object_store_replace(write->server->store, write->current, write->root, &write->request->arena, ret_object, &err) ||
+	return object_store_replace(write->server->store, write->current, write->root, &write->request->arena,
+	                            ret_object, &err) ||
 	       refuse_failure(write, &err);
 }
 
@@ -230,8 +235,8 @@ static bool complete_name(struct write *write)
 	if (name.length > 0)
 		return true;
 	api_error_invalid(&write->error, arena, write->request->kind, name);
-	api_error_add_cause(&write->error, "FieldValueRequired", SLICE("Required value: name or generateName is required"),
-	                    SLICE("metadata.name"));
+	api_error_add_cause(&write->error, "FieldValueRequired",
+	                    SLICE("Required value: name or generateName is required"), SLICE("metadata.name"));
 	api_error_sum_up(&write->error, arena);
 	return false;
 }
@@ -260,7 +265,8 @@ static bool begin_status(struct write *write)
 	if (kind != resource_kind(RESOURCE_PODS) && kind != resource_kind(RESOURCE_CLAIMS))
 		return true;
 	status = json_tree_object(arena);
-	if (json_tree_set(write->root, SLICE("status"), status) && json_tree_set_text(arena, status, SLICE("phase"), SLICE("Pending")))
+	if (json_tree_set(write->root, SLICE("status"), status) &&
+	    json_tree_set_text(arena, status, SLICE("phase"), SLICE("Pending")))
 		return true;
 	error_set(&err, ERROR_NO_MEMORY, "no memory for an object");
 	return refuse_failure(write, &err);
@@ -270,7 +276,8 @@ static bool add(struct write *write, struct stored_object **ret_object)
 {
 	struct error err;
 
-	if (object_store_add(write->server->store, write->request->kind, write->root, &write->request->arena, ret_object, &err))
+	if (object_store_add(write->server->store, write->request->kind, write->root, &write->request->arena,
+	                     ret_object, &err))
 		return true;
 	if (err.code != ERROR_REFUSED)
 		return refuse_failure(write, &err);
@@ -283,8 +290,9 @@ void api_create(struct api_server *server, struct api_request *request)
 	struct write write = { .server = server, .request = request };
 	struct stored_object *object;
 
-	if (check_object_type(&write) && read_body(&write) && check_kind(&write) && check_name_space(&write) && check_new(&write) &&
-	    complete_name(&write) && begin_status(&write) && ask_handler(&write) && add(&write, &object))
+	if (check_object_type(&write) && read_body(&write) && check_kind(&write) && check_name_space(&write) &&
+	    check_new(&write) && complete_name(&write) && begin_status(&write) && ask_handler(&write) &&
+	    add(&write, &object))
 		finish(&write, 201, object);
 	else
 		answer_refusal(&write);
@@ -304,7 +312,8 @@ static bool check_version(struct write *write, bool required)
 	snprintf(current, sizeof current, "%" PRIu64, write->current->version);
 	if (version.length == 0 && required) {
 		api_error_invalid(&write->error, arena, request->kind, request->name);
-		api_error_add_cause(&write->error, "FieldValueInvalid", SLICE("Invalid value: 0x0: must be specified for an update"),
+		api_error_add_cause(&write->error, "FieldValueInvalid",
+		                    SLICE("Invalid value: 0x0: must be specified for an update"),
 		                    SLICE("metadata.resourceVersion"));
 		api_error_sum_up(&write->error, arena);
 		return false;
@@ -323,7 +332,8 @@ static bool check_name(struct write *write)
 	if (slice_equal(name, write->request->name))
 		return true;
 	return refuse_bad_request(write,
-	                          api_text(&write->request->arena, "the name of the object (%.*s) does not match the name on the URL (%.*s)",
+	                          api_text(&write->request->arena,
+	                                   "the name of the object (%.*s) does not match the name on the URL (%.*s)",
 	                                   SLICE_ARGS(name), SLICE_ARGS(write->request->name))
 	                                  .data);
 }
@@ -333,8 +343,9 @@ void api_update(struct api_server *server, struct api_request *request)
 	struct write write = { .server = server, .request = request };
 	struct stored_object *object;
 
-	if (check_object_type(&write) && read_body(&write) && check_kind(&write) && check_name(&write) && check_name_space(&write) &&
-	    find_current(&write) && check_version(&write, request->kind->custom) && replace(&write, &object))
+	if (check_object_type(&write) && read_body(&write) && check_kind(&write) && check_name(&write) &&
+	    check_name_space(&write) && find_current(&write) && check_version(&write, request->kind->custom) &&
+	    replace(&write, &object))
 		finish(&write, 200, object);
 	else
 		answer_refusal(&write);
@@ -354,7 +365,8 @@ static bool apply_patch(struct write *write)
 	error_set(&err, ERROR_NO_MEMORY, "no memory for a patch");
 	write->root = json_tree_copy(arena, write->old);
 	if (write->root != NULL)
-		outcome = merge ? json_merge_patch_apply(body, write->root, arena, &err) : json_patch_apply(body, write->root, arena, &err);
+		outcome = merge ? json_merge_patch_apply(body, write->root, arena, &err)
+		                : json_patch_apply(body, write->root, arena, &err);
 	switch (outcome) {
 	case JSON_PATCH_DONE:
 		return true;
@@ -378,7 +390,8 @@ static bool check_patch_type(struct write *write)
 {
 	struct slice type = media_type(write);
 
-	if (slice_equal_fold(type, SLICE("application/json-patch+json")) || slice_equal_fold(type, SLICE("application/merge-patch+json")))
+	if (slice_equal_fold(type, SLICE("application/json-patch+json")) ||
+	    slice_equal_fold(type, SLICE("application/merge-patch+json")))
 		return true;
 	api_error_media_type(&write->error, &write->request->arena, PATCH_TYPES);
 	return false;
@@ -399,7 +412,8 @@ void api_patch(struct api_server *server, struct api_request *request)
 	struct write write = { .server = server, .request = request };
 	struct stored_object *object;
 
-	if (check_patch_type(&write) && find_current(&write) && apply_patch(&write) && check_patched(&write) && replace(&write, &object)) {
+	if (check_patch_type(&write) && find_current(&write) && apply_patch(&write) && check_patched(&write) &&
+	    replace(&write, &object)) {
 		server->counters.patches++;
 		finish(&write, 200, object);
 	} else {
@@ -433,7 +447,8 @@ static void answer_deleted(struct api_server *server, struct api_request *reques
 
 void api_delete(struct api_server *server, struct api_request *request)
 {
-	struct stored_object *object = object_store_find(server->store, request->kind, request->name_space, request->name);
+	struct stored_object *object =
+		object_store_find(server->store, request->kind, request->name_space, request->name);
 	struct api_error error;
 	struct error err;
 	bool gone;

@@ -31,6 +31,15 @@ struct child_process {
 	void *context;
 };
 
+/* execve doesn't change its lists; its parameters are just older than const. */
+static char *const *as_execve_takes_it(const char *const *list)
+{
+	char *const *taken;
+
+	memcpy(&taken, &list, sizeof taken);
+	return taken;
+}
+
 /* Between fork and exec: only what is safe there. */
 static void become(const struct child_options *options, pid_t parent, int pipe_end)
 {
@@ -44,9 +53,7 @@ static void become(const struct child_options *options, pid_t parent, int pipe_e
 	    signal(SIGPIPE, SIG_DFL) == SIG_ERR || sigprocmask(SIG_SETMASK, &none, NULL) != 0)
 		_exit(EXIT_NOT_EXECUTED);
 	close(null);
-	/* execve changes neither list; its parameters are just older than const. */
-	execve(options->path, (char *const *)(uintptr_t)options->arguments,
-	       (char *const *)(uintptr_t)options->environment);
+	execve(options->path, as_execve_takes_it(options->arguments), as_execve_takes_it(options->environment));
 	_exit(EXIT_NOT_EXECUTED);
 }
 

@@ -9,86 +9,21 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/rng.h"
-#include "gen/scaling.gen.h"
-#include "sandbox/address_block.h"
+#include "sandbox/cluster_internal.h"
 #include "sandbox/demand.h"
 
 enum {
-	IGNORED_ON_OTHER_NODE = 2, /* VMs on each node that has no agent of ours */
-	IGNORED_UNITS = 2,
-	IGNORED_MAX_UNITS = 4,
 	ROOMY_NODE_UNITS = 64, /* at least; plenty for every VM at its maximum */
-	POD_NAME_BYTES = WORKLOAD_NAME_BYTES + 8,
-	ANNOTATION_BYTES = 512,
-	TOKEN_BYTES = 48,
 };
 
-/* Places in the address block. */
-enum { ADDRESS_API, ADDRESS_PLUGIN, ADDRESS_AGENTS, ADDRESS_GUESTS = ADDRESS_AGENTS + CLUSTER_AGENTS_MAX };
-
-static const char NAME_SPACE[] = "apps";
 static const char SCHEDULER_POD[] = "autoscale-scheduler-6f7d9c5b8-q2w3e";
 static const char USER[] = "system:serviceaccount:kube-system:autoscaler-agent";
 
-struct cluster_vm {
-	struct cluster *cluster;
-	unsigned index;
-	char name[WORKLOAD_NAME_BYTES];
-	char pod_name[POD_NAME_BYTES];
-	char node[CLUSTER_NODE_NAME_BYTES];
-	struct guest *guest;
-	struct cluster_size plugged;
-	uint64_t plugged_bytes;
-};
-
-struct cluster {
-	struct loop *loop;
-	const struct workload *workload;
-	struct cluster_handler handler;
-	void *context;
-	struct address_block addresses;
-	struct control_plane *plane;
-	struct scheduler_plugin *plugin;
-	char token[TOKEN_BYTES];
-	char api_address[ADDRESS_TEXT_BYTES];
-	char agent_addresses[CLUSTER_AGENTS_MAX][ADDRESS_TEXT_BYTES];
-	char agent_nodes[CLUSTER_AGENTS_MAX][CLUSTER_NODE_NAME_BYTES];
-	unsigned agent_count;
-	unsigned phase;
-	unsigned vm_count;
-	struct cluster_vm vms[];
-};
-
 /* ---- sizes ---- */
-
-struct cluster_size cluster_units(unsigned units)
-{
-	return (struct cluster_size){ .cpu_milli = units * WORKLOAD_UNIT_CPU_MILLI, .slots = units };
-}
 
 static struct cluster_size size_of(uint32_t cpu_milli, uint64_t mem_bytes)
 {
 	return (struct cluster_size){ .cpu_milli = cpu_milli, .slots = (unsigned)(mem_bytes / WORKLOAD_UNIT_BYTES) };
-}
-
-static struct resources resources_of_units(unsigned units)
-{
-	return (struct resources){ .cpu_milli = units * WORKLOAD_UNIT_CPU_MILLI,
-		                   .mem_bytes = units * WORKLOAD_UNIT_BYTES };
-}
-
-bool cluster_size_equal(struct cluster_size a, struct cluster_size b)
-{
-	return a.cpu_milli == b.cpu_milli && a.slots == b.slots;
-}
-
-void cluster_size_print(struct cluster_size size, char text[CLUSTER_SIZE_TEXT_BYTES])
-{
-	if (cluster_size_equal(size, cluster_units(size.slots)))
-		(void)snprintf(text, CLUSTER_SIZE_TEXT_BYTES, "%u CU", size.slots);
-	else
-		(void)snprintf(text, CLUSTER_SIZE_TEXT_BYTES, "%um CPU and %u slots", size.cpu_milli, size.slots);
 }
 
 /* ---- what the parts tell ---- */
@@ -111,7 +46,7 @@ static struct cluster_vm *find_by_pod(struct cluster *cluster, const char *pod_n
 	return NULL;
 }
 
-static void set_demand(const struct cluster_vm *vm)
+void cluster_set_demand(const struct cluster_vm *vm)
 {
 	const struct workload *workload = vm->cluster->workload;
 	struct guest_demand demand;
@@ -145,7 +80,7 @@ static void on_resized(void *context, const char *name, uint32_t cpu_milli, uint
 	vm->plugged = size_of(cpu_milli, memory_bytes);
 	vm->plugged_bytes = memory_bytes;
 	guest_set_size(vm->guest, cpu_milli, memory_bytes);
-	set_demand(vm);
+	cluster_set_demand(vm);
 }
 
 static void on_answer(void *context, const struct scheduler_plugin_answer *answer)
@@ -170,7 +105,7 @@ static void on_annotate(void *context, const char *pod_name, const char *key, st
 		(void)control_plane_annotate_vm(cluster->plane, vm->name, slice_of(key), json, &err);
 }
 
-static void on_guest_event(void *context, struct guest *guest, const char *text)
+void cluster_on_guest_event(void *context, struct guest *guest, const char *text)
 {
 	const struct cluster_vm *vm = context;
 	const struct cluster *cluster = vm->cluster;
@@ -184,7 +119,7 @@ static void on_guest_event(void *context, struct guest *guest, const char *text)
 static bool make_token(struct cluster *cluster, struct error *err)
 {
 	static const char digits[] = "0123456789abcdef";
-	uint8_t bytes[TOKEN_BYTES / 2 - 1];
+	uint8_t bytes[CLUSTER_TOKEN_BYTES / 2 - 1];
 	size_t length = 0;
 
 	if (!loop_random(cluster->loop, bytes, sizeof bytes))
@@ -197,27 +132,17 @@ static bool make_token(struct cluster *cluster, struct error *err)
 	return true;
 }
 
-static void name_node(char name[CLUSTER_NODE_NAME_BYTES], unsigned node)
-{
-	(void)snprintf(name, CLUSTER_NODE_NAME_BYTES, "node-%c", (char)('a' + node));
-}
-
-static struct address address_of(const struct cluster *cluster, unsigned place, uint16_t port)
-{
-	return address_block_at(&cluster->addresses, place, port);
-}
-
 static bool start_control_plane(struct cluster *cluster, struct error *err)
 {
 	static const struct control_plane_handler handler = { .on_patched = on_patched, .on_resized = on_resized };
 	struct control_plane_options options = {
-		.address = address_of(cluster, ADDRESS_API, AGENT_SETUP_API_PORT),
+		.address = cluster_address(cluster, ADDRESS_API, AGENT_SETUP_API_PORT),
 		.token = cluster->token,
 		.user = USER,
 		.speed = cluster->workload->options.speed,
 	};
 	char scheduler_address[ADDRESS_TEXT_BYTES];
-	struct address address = address_of(cluster, ADDRESS_PLUGIN, 0);
+	struct address address = cluster_address(cluster, ADDRESS_PLUGIN, 0);
 
 	cluster->plane = control_plane_start(cluster->loop, &options, &handler, cluster, err);
 	if (cluster->plane == NULL)
@@ -232,7 +157,7 @@ static bool start_plugin(struct cluster *cluster, struct error *err)
 {
 	static const struct scheduler_plugin_handler handler = { .on_answer = on_answer, .on_annotate = on_annotate };
 	const struct workload *workload = cluster->workload;
-	struct address address = address_of(cluster, ADDRESS_PLUGIN, AGENT_SETUP_PLUGIN_PORT);
+	struct address address = cluster_address(cluster, ADDRESS_PLUGIN, AGENT_SETUP_PLUGIN_PORT);
 
 	cluster->plugin =
 		scheduler_plugin_start(cluster->loop, &address, workload->options.speed, &handler, cluster, err);
@@ -246,8 +171,8 @@ static bool start_plugin(struct cluster *cluster, struct error *err)
 			units += workload->vms[j].max;
 		if (workload->has_full_node && i == 1)
 			units = WORKLOAD_FULL_NODE_UNITS;
-		name_node(name, i);
-		if (!scheduler_plugin_add_node(cluster->plugin, name, resources_of_units(units), err))
+		cluster_name_node(name, i);
+		if (!scheduler_plugin_add_node(cluster->plugin, name, cluster_resources(units), err))
 			return false;
 	}
 	return true;
@@ -257,198 +182,10 @@ static void place_agents(struct cluster *cluster)
 {
 	cluster->agent_count = cluster->workload->has_full_node ? 2 : 1;
 	for (unsigned i = 0; i < cluster->agent_count; i++) {
-		struct address address = address_of(cluster, ADDRESS_AGENTS + i, 0);
+		struct address address = cluster_address(cluster, ADDRESS_AGENTS + i, 0);
 
 		address_print_host(&address, false, cluster->agent_addresses[i]);
-		name_node(cluster->agent_nodes[i], i);
-	}
-}
-
-/* How a VM begins. */
-struct vm_plan {
-	bool autoscaling;
-	unsigned min, max, initial, plugged, bound;
-	bool reads_lfc;
-};
-
-static struct vm_plan plan_of(const struct cluster *cluster, unsigned index)
-{
-	const struct workload *workload = cluster->workload;
-	const struct workload_vm *vm;
-
-	/* The first of those to be ignored lives beside ours, without the label; the rest has it, and lives elsewhere. */
-	if (index >= workload->options.vms)
-		return (struct vm_plan){ .autoscaling = index > workload->options.vms,
-			                 .min = 1,
-			                 .max = IGNORED_MAX_UNITS,
-			                 .initial = IGNORED_UNITS,
-			                 .plugged = IGNORED_UNITS };
-	vm = &workload->vms[index];
-	return (struct vm_plan){ .autoscaling = true,
-		                 .min = vm->min,
-		                 .max = vm->max,
-		                 .initial = vm->initial,
-		                 .plugged = vm->plugged,
-		                 .bound = vm->bound,
-		                 .reads_lfc = vm->kind == WORKLOAD_LFC };
-}
-
-static bool print_bounds(const struct vm_plan *plan, struct buffer *out, struct error *err)
-{
-	struct scaling_bounds bounds = {
-		.min = { .cpu_milli = plan->min * WORKLOAD_UNIT_CPU_MILLI,
-		         .mem_bytes = plan->min * WORKLOAD_UNIT_BYTES },
-		.max = { .cpu_milli = plan->bound * WORKLOAD_UNIT_CPU_MILLI,
-		         .mem_bytes = plan->bound * WORKLOAD_UNIT_BYTES },
-	};
-
-	return plan->bound == 0 || scaling_bounds_to_json(&bounds, out, err);
-}
-
-static bool print_config(const struct vm_plan *plan, struct buffer *out, struct error *err)
-{
-	struct scaling_scaling_config config = { .has_enable_lfc_metrics = true, .enable_lfc_metrics = true };
-
-	return !plan->reads_lfc || scaling_scaling_config_to_json(&config, out, err);
-}
-
-/* Its text, terminated, or NULL if there is none. */
-static const char *text_or_null(struct buffer *buffer)
-{
-	if (buffer->length == 0)
-		return NULL;
-	buffer_append_char(buffer, '\0');
-	return buffer->failed ? NULL : buffer->data;
-}
-
-static bool add_to_control_plane(struct cluster *cluster, const struct cluster_vm *vm, const struct vm_plan *plan,
-                                 const char *pod_ip, struct error *err)
-{
-	struct buffer bounds, config;
-	char endpoint[WORKLOAD_NAME_BYTES + 8], project[WORKLOAD_NAME_BYTES + 8];
-	struct control_plane_vm added = {
-		.name_space = NAME_SPACE,
-		.name = vm->name,
-		.node = vm->node,
-		.pod_name = vm->pod_name,
-		.pod_ip = pod_ip,
-		.endpoint_id = endpoint,
-		.project_id = project,
-		.autoscaling = plan->autoscaling,
-		.cpu_min_milli = plan->min * WORKLOAD_UNIT_CPU_MILLI,
-		.cpu_max_milli = plan->max * WORKLOAD_UNIT_CPU_MILLI,
-		.cpu_use_milli = plan->initial * WORKLOAD_UNIT_CPU_MILLI,
-		.slots_min = (uint16_t)plan->min,
-		.slots_max = (uint16_t)plan->max,
-		.slots_use = (uint16_t)plan->initial,
-		.slot_bytes = WORKLOAD_UNIT_BYTES,
-	};
-	bool ok;
-
-	(void)snprintf(endpoint, sizeof endpoint, "ep-%s", vm->name);
-	(void)snprintf(project, sizeof project, "project-%s", vm->name);
-	if (plan->plugged != plan->initial) {
-		added.target_revision = 41;
-		added.target_flags = 1;
-		added.current_revision = 40;
-		added.plugged_cpu_milli = plan->plugged * WORKLOAD_UNIT_CPU_MILLI;
-		added.plugged_slots = (uint16_t)plan->plugged;
-	}
-	buffer_init(&bounds, ANNOTATION_BYTES);
-	buffer_init(&config, ANNOTATION_BYTES);
-	ok = print_bounds(plan, &bounds, err) && print_config(plan, &config, err);
-	if (ok) {
-		added.bounds_annotation = text_or_null(&bounds);
-		added.config_annotation = text_or_null(&config);
-		ok = buffer_check(&bounds, "bounds", err) && buffer_check(&config, "config", err) &&
-		     control_plane_add_vm(cluster->plane, &added, err);
-	}
-	buffer_destroy(&bounds);
-	buffer_destroy(&config);
-	return ok;
-}
-
-static bool start_guest(struct cluster *cluster, struct cluster_vm *vm, const struct vm_plan *plan, struct error *err)
-{
-	static const struct guest_handler handler = { .on_event = on_guest_event };
-	char host_name[POD_NAME_BYTES + 4];
-	struct guest_options options = {
-		.host_name = host_name,
-		.address = address_of(cluster, ADDRESS_GUESTS + vm->index, 0),
-		.metrics_port = AGENT_SETUP_SYSTEM_PORT,
-		.lfc_port = AGENT_SETUP_LFC_PORT,
-		.monitor_port = AGENT_SETUP_MONITOR_PORT,
-		.cpu_milli = plan->plugged * WORKLOAD_UNIT_CPU_MILLI,
-		.memory_bytes = plan->plugged * WORKLOAD_UNIT_BYTES,
-		.page_padding_kb = 20, /* a page of 30 kB, as of a small VM (surroundings 4.1.7) */
-	};
-
-	(void)snprintf(host_name, sizeof host_name, "vm-%s", vm->pod_name);
-	vm->plugged = cluster_units(plan->plugged);
-	vm->plugged_bytes = options.memory_bytes;
-	vm->guest = guest_start(cluster->loop, &options, &handler, vm, err);
-	return vm->guest != NULL;
-}
-
-static bool add_vm(struct cluster *cluster, unsigned index, struct error *err)
-{
-	struct cluster_vm *vm = &cluster->vms[index];
-	struct vm_plan plan = plan_of(cluster, index);
-	struct address address = address_of(cluster, ADDRESS_GUESTS + index, 0);
-	char pod_ip[ADDRESS_TEXT_BYTES];
-	struct scheduler_plugin_pod pod = {
-		.name_space = NAME_SPACE,
-		.name = vm->pod_name,
-		.node = vm->node,
-		.is_vm = true,
-		.use = resources_of_units(plan.initial),
-	};
-
-	address_print_host(&address, false, pod_ip);
-	if (!start_guest(cluster, vm, &plan, err) || !scheduler_plugin_add_pod(cluster->plugin, &pod, err) ||
-	    !add_to_control_plane(cluster, vm, &plan, pod_ip, err))
-		return error_wrap(err, "VM %s", vm->name);
-	set_demand(vm);
-	return true;
-}
-
-/* As the controller names its pods. */
-static void name_pod(struct cluster_vm *vm, struct rng *rng)
-{
-	static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
-	size_t length = strlen(vm->name);
-
-	memcpy(vm->pod_name, vm->name, length);
-	vm->pod_name[length++] = '-';
-	for (int i = 0; i < 5; i++)
-		vm->pod_name[length++] = letters[rng_between(rng, 0, sizeof letters - 1)];
-	vm->pod_name[length] = '\0';
-}
-
-static void name_vms(struct cluster *cluster)
-{
-	const struct workload *workload = cluster->workload;
-	struct rng rng;
-
-	rng_seed(&rng, workload->options.seed);
-	for (unsigned i = 0; i < cluster->vm_count; i++) {
-		struct cluster_vm *vm = &cluster->vms[i];
-		unsigned node = 0;
-
-		vm->cluster = cluster;
-		vm->index = i;
-		if (i < workload->options.vms) {
-			node = workload->vms[i].node;
-			memcpy(vm->name, workload->vms[i].name, sizeof vm->name);
-		} else {
-			unsigned other = i - workload->options.vms;
-
-			if (other > 0)
-				node = cluster->agent_count + (other - 1) / IGNORED_ON_OTHER_NODE;
-			(void)snprintf(vm->name, sizeof vm->name, "other-%u", other + 1);
-		}
-		name_node(vm->node, node);
-		name_pod(vm, &rng);
+		cluster_name_node(cluster->agent_nodes[i], i);
 	}
 }
 
@@ -462,9 +199,9 @@ static bool start_all(struct cluster *cluster, struct error *err)
 	    !make_token(cluster, err) || !start_control_plane(cluster, err) || !start_plugin(cluster, err))
 		return false;
 	place_agents(cluster);
-	name_vms(cluster);
+	cluster_name_vms(cluster);
 	for (unsigned i = 0; i < cluster->vm_count; i++) {
-		if (!add_vm(cluster, i, err))
+		if (!cluster_add_vm(cluster, i, err))
 			return false;
 	}
 	return true;
@@ -478,7 +215,7 @@ struct cluster *cluster_start(struct loop *loop, const struct workload *workload
 	struct cluster *cluster;
 
 	if (workload->options.nodes > agents)
-		vm_count += IGNORED_ON_OTHER_NODE * (workload->options.nodes - agents);
+		vm_count += CLUSTER_IGNORED_ON_NODE * (workload->options.nodes - agents);
 	cluster = memory_allocate(sizeof *cluster + vm_count * sizeof cluster->vms[0]);
 	if (cluster == NULL) {
 		error_set(err, ERROR_NO_MEMORY, "out of memory for the cluster");
@@ -537,7 +274,7 @@ void cluster_begin_phase(struct cluster *cluster, unsigned phase)
 {
 	cluster->phase = phase;
 	for (unsigned i = 0; i < cluster->vm_count; i++)
-		set_demand(&cluster->vms[i]);
+		cluster_set_demand(&cluster->vms[i]);
 }
 
 bool cluster_set_away(struct cluster *cluster, const struct outage *outage, bool away, struct error *err)
@@ -574,7 +311,7 @@ struct cluster_vm_state cluster_vm_state(const struct cluster *cluster, unsigned
 	struct resources reserved = { .cpu_milli = 0 };
 
 	(void)control_plane_vm_state(cluster->plane, from->name, &truth);
-	(void)scheduler_plugin_reserved(cluster->plugin, NAME_SPACE, from->pod_name, &reserved);
+	(void)scheduler_plugin_reserved(cluster->plugin, CLUSTER_NAME_SPACE, from->pod_name, &reserved);
 	return (struct cluster_vm_state){
 		.size = { .cpu_milli = truth.cpu_use_milli, .slots = truth.slots_use },
 		.plugged = from->plugged,

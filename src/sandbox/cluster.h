@@ -15,20 +15,16 @@
 #include "base/slice.h"
 #include "net/loop.h"
 #include "sandbox/agent_setup.h"
+#include "sandbox/cluster_size.h"
 #include "sandbox/control_plane.h"
 #include "sandbox/guest.h"
 #include "sandbox/outage.h"
 #include "sandbox/scheduler_plugin.h"
 #include "sandbox/workload.h"
 
-enum { CLUSTER_AGENTS_MAX = 2, CLUSTER_NODE_NAME_BYTES = 16, CLUSTER_SIZE_TEXT_BYTES = 48 };
+enum { CLUSTER_AGENTS_MAX = 2, CLUSTER_NODE_NAME_BYTES = 16 };
 
 struct cluster;
-
-struct cluster_size {
-	uint32_t cpu_milli;
-	unsigned slots;
-};
 
 struct cluster_handler {
 	/* A patch changed what the VM shall have. */
@@ -73,11 +69,5 @@ const char *cluster_vm_name(const struct cluster *cluster, unsigned vm);
 struct cluster_vm_state cluster_vm_state(const struct cluster *cluster, unsigned vm);
 struct control_plane_counters cluster_api_counters(const struct cluster *cluster);
 struct scheduler_plugin_counters cluster_scheduler_counters(const struct cluster *cluster);
-
-/* Sizes in units. */
-struct cluster_size cluster_units(unsigned units);
-bool cluster_size_equal(struct cluster_size a, struct cluster_size b);
-/* "3 CU", or "750m CPU and 4 slots" if that isn't the same in both. */
-void cluster_size_print(struct cluster_size size, char text[CLUSTER_SIZE_TEXT_BYTES]);
 
 #endif

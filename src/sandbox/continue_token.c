@@ -29,8 +29,8 @@ static struct slice encode(struct slice json, struct arena *arena)
 	char *text = arena_allocate(arena, 2 * TOKEN_BYTES);
 	size_t length;
 
-	if (text == NULL ||
-	    mbedtls_base64_encode((unsigned char *)text, (size_t)2 * TOKEN_BYTES, &length, (const unsigned char *)json.data, json.length) != 0)
+	if (text == NULL || mbedtls_base64_encode((unsigned char *)text, (size_t)2 * TOKEN_BYTES, &length,
+	                                          (const unsigned char *)json.data, json.length) != 0)
 		return slice_from(NULL, 0);
 	swap_characters(text, length, "+/", "-_");
 	while (length > 0 && text[length - 1] == '=')
@@ -75,7 +75,8 @@ static bool decode(struct slice text, struct arena *arena, struct slice *ret_jso
 	swap_characters(padded, length, "-_", "+/");
 	while (length % 4 != 0)
 		padded[length++] = '=';
-	if (mbedtls_base64_decode((unsigned char *)json, text.length + 4, &length, (const unsigned char *)padded, length) != 0)
+	if (mbedtls_base64_decode((unsigned char *)json, text.length + 4, &length, (const unsigned char *)padded,
+	                          length) != 0)
 		return false;
 	*ret_json = slice_from(json, length);
 	return true;
@@ -94,7 +95,9 @@ bool continue_token_parse(struct slice text, struct arena *arena, struct continu
 	start = json_tree_text(json_tree_find(root, "/start"));
 	if (!slice_equal(json_tree_text(json_tree_find(root, "/v")), TOKEN_VERSION) ||
 	    !json_tree_integer(json_tree_find(root, "/rv"), &token.version) || start.length == 0)
-		return error_set(err, ERROR_SYNTAX, "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)");
+		return error_set(
+			err, ERROR_SYNTAX,
+			"continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)");
 	if (start.data[start.length - 1] == '\0')
 		start.length--;
 	slash = memchr(start.data, '/', start.length);

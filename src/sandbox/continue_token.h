@@ -13,8 +13,9 @@
 #include "base/slice.h"
 
 struct continue_token {
-	int64_t version;         /* -1: whatever is newest */
-	struct slice name_space; /* of the object to go on behind; empty in lists of one namespace and of kinds without */
+	int64_t version; /* -1: whatever is newest */
+	struct slice
+		name_space; /* of the object to go on behind; empty in lists of one namespace and of kinds without */
 	struct slice name;
 };
 

@@ -32,7 +32,9 @@ struct control_plane {
 
 /* The agent's rights as deployed (spec protocols 9.4). */
 static const struct api_rule AGENT_RULES[] = {
-	{ .group = "vm.neon.tech", .resource = "virtualmachines", .verbs = "create,delete,get,list,patch,update,watch" },
+	{ .group = "vm.neon.tech",
+	  .resource = "virtualmachines",
+	  .verbs = "create,delete,get,list,patch,update,watch" },
 	{ .group = "vm.neon.tech", .resource = "virtualmachines/status", .verbs = "get" },
 	{ .group = "", .resource = "pods", .verbs = "get,list,watch" },
 	{ .group = "", .resource = "pods/status", .verbs = "get,list,watch" },
@@ -64,8 +66,8 @@ static struct vm_counts *counts_of(struct control_plane *plane, struct slice nam
 	return counts;
 }
 
-static bool on_admit(void *context, const struct resource_kind *kind, const struct json_node *before, struct json_node *after,
-                     struct arena *arena, struct api_error *ret_error)
+static bool on_admit(void *context, const struct resource_kind *kind, const struct json_node *before,
+                     struct json_node *after, struct arena *arena, struct api_error *ret_error)
 {
 	const struct control_plane *plane = context;
 	struct error err;
@@ -97,7 +99,8 @@ static bool read_view(struct stored_object *object, struct vm_view *ret_view)
 		return false;
 	*ret_view = vm_view_read(edit.root);
 	/* The texts go with the tree. */
-	ret_view->name_space = ret_view->name = ret_view->phase = ret_view->pod_name = ret_view->pod_ip = ret_view->node = slice_from(NULL, 0);
+	ret_view->name_space = ret_view->name = ret_view->phase = ret_view->pod_name = ret_view->pod_ip =
+		ret_view->node = slice_from(NULL, 0);
 	ret_view->scaling_mode = ret_view->restart_policy = slice_from(NULL, 0);
 	object_edit_end(&edit);
 	return true;
@@ -120,8 +123,8 @@ static void on_written(void *context, struct stored_object *before, struct store
 		counts->patches++;
 	snprintf(name, sizeof name, "%.*s", SLICE_ARGS(after->name));
 	if (plane->handler.on_patched != NULL)
-		plane->handler.on_patched(plane->context, name, old_view.cpu_use_milli, (uint16_t)old_view.slots_use, new_view.cpu_use_milli,
-		                          (uint16_t)new_view.slots_use);
+		plane->handler.on_patched(plane->context, name, old_view.cpu_use_milli, (uint16_t)old_view.slots_use,
+		                          new_view.cpu_use_milli, (uint16_t)new_view.slots_use);
 }
 
 static void on_refused(void *context, const struct resource_kind *kind, struct slice name_space, struct slice name)
@@ -153,8 +156,11 @@ static struct tls_settings *make_tls(struct control_plane *plane, const struct a
 	plane->ca = tls_ca_create(plane->loop, "kubernetes", err);
 	if (plane->ca == NULL || !tls_ca_issue(plane->ca, &request, &certificate, &key, err))
 		return NULL;
-	settings = tls_server_settings_create(
-		plane->loop, &(struct tls_server_options){ .certificate_pem = buffer_slice(&certificate), .key_pem = buffer_slice(&key) }, err);
+	settings =
+		tls_server_settings_create(plane->loop,
+	                                   &(struct tls_server_options){ .certificate_pem = buffer_slice(&certificate),
+	                                                                 .key_pem = buffer_slice(&key) },
+	                                   err);
 	buffer_destroy(&certificate);
 	buffer_destroy(&key);
 	return settings;
@@ -162,13 +168,15 @@ static struct tls_settings *make_tls(struct control_plane *plane, const struct a
 
 static bool start_server(struct control_plane *plane, const struct control_plane_options *options, struct error *err)
 {
-	static const struct api_server_handler HANDLER = { .on_admit = on_admit, .on_written = on_written, .on_refused = on_refused };
+	static const struct api_server_handler HANDLER = { .on_admit = on_admit,
+		                                           .on_written = on_written,
+		                                           .on_refused = on_refused };
 	struct api_server_options server_options = {
 		.address = options->address,
 		.store = plane->store,
 		.access = &plane->access,
-		.bookmark_interval_ns =
-			options->bookmark_interval_ns > 0 ? options->bookmark_interval_ns : (uint64_t)API_SERVER_BOOKMARK_S * NS_PER_S,
+		.bookmark_interval_ns = options->bookmark_interval_ns > 0 ? options->bookmark_interval_ns
+		                                                          : (uint64_t)API_SERVER_BOOKMARK_S * NS_PER_S,
 		.speed = options->speed,
 	};
 
@@ -180,8 +188,8 @@ static bool start_server(struct control_plane *plane, const struct control_plane
 	return plane->server != NULL;
 }
 
-struct control_plane *control_plane_start(struct loop *loop, const struct control_plane_options *options, const struct control_plane_handler *handler,
-                                          void *context, struct error *err)
+struct control_plane *control_plane_start(struct loop *loop, const struct control_plane_options *options,
+                                          const struct control_plane_handler *handler, void *context, struct error *err)
 {
 	struct control_plane *plane = memory_allocate(sizeof *plane);
 	struct neonvm_handler neonvm_handler = { .on_resized = handler->on_resized, .on_phase = handler->on_phase };
@@ -196,9 +204,11 @@ struct control_plane *control_plane_start(struct loop *loop, const struct contro
 	table_init(&plane->counts);
 	plane->store = object_store_create(loop, err);
 	if (plane->store != NULL)
-		plane->controller = neonvm_controller_create(loop, plane->store, options->speed, &neonvm_handler, context, err);
+		plane->controller =
+			neonvm_controller_create(loop, plane->store, options->speed, &neonvm_handler, context, err);
 	if (plane->controller != NULL &&
-	    api_access_grant(&plane->access, options->token, options->user, AGENT_RULES, sizeof AGENT_RULES / sizeof *AGENT_RULES, err) &&
+	    api_access_grant(&plane->access, options->token, options->user, AGENT_RULES,
+	                     sizeof AGENT_RULES / sizeof *AGENT_RULES, err) &&
 	    start_server(plane, options, err))
 		return plane;
 	control_plane_destroy(plane);
@@ -214,7 +224,8 @@ void control_plane_destroy(struct control_plane *plane)
 	object_store_destroy(plane->store);
 	api_access_destroy(&plane->access);
 	tls_ca_destroy(plane->ca);
-	for (struct table_entry *entry = table_next(&plane->counts, NULL); entry != NULL; entry = table_next(&plane->counts, entry))
+	for (struct table_entry *entry = table_next(&plane->counts, NULL); entry != NULL;
+	     entry = table_next(&plane->counts, entry))
 		memory_release(entry->value);
 	table_destroy(&plane->counts);
 	memory_release(plane);
@@ -241,8 +252,8 @@ struct control_plane_counters control_plane_counters(const struct control_plane 
 		                                .rejected = counters.rejected };
 }
 
-bool control_plane_grant(struct control_plane *plane, const char *token, const char *user, const struct api_rule *rules, size_t rule_count,
-                         struct error *err)
+bool control_plane_grant(struct control_plane *plane, const char *token, const char *user, const struct api_rule *rules,
+                         size_t rule_count, struct error *err)
 {
 	return api_access_grant(&plane->access, token, user, rules, rule_count, err);
 }
@@ -281,7 +292,8 @@ static bool check_vm(const struct json_node *root, struct arena *arena, struct e
 }
 
 /* What lies below a VM comes first, so that the controller, told of the VM, finds it all there. */
-static bool add_vm(struct control_plane *plane, const struct control_plane_vm *vm, struct arena *arena, struct error *err)
+static bool add_vm(struct control_plane *plane, const struct control_plane_vm *vm, struct arena *arena,
+                   struct error *err)
 {
 	struct neonvm_place place = { .node = vm->node, .pod_ip = vm->pod_ip };
 	struct slice name = slice_of(vm->name);
@@ -289,14 +301,15 @@ static bool add_vm(struct control_plane *plane, const struct control_plane_vm *v
 	struct json_node *root;
 	const char *pod_name;
 
-	if (vm->pod_name != NULL && object_store_find(plane->store, resource_kind(RESOURCE_PODS), slice_of(vm->name_space), slice_of(vm->pod_name)) != NULL)
+	if (vm->pod_name != NULL && object_store_find(plane->store, resource_kind(RESOURCE_PODS),
+	                                              slice_of(vm->name_space), slice_of(vm->pod_name)) != NULL)
 		return error_set(err, ERROR_REFUSED, "there is a pod \"%s\" already", vm->pod_name);
 	if (!control_plane_make_vm(vm, wall_ns, arena, &root, err) || !check_vm(root, arena, err) ||
 	    !neonvm_controller_place(plane->controller, slice_of(vm->name_space), name, &place, err))
 		return false;
 	if (!vm->starts) {
-		pod_name = neonvm_controller_run(plane->controller, name, vm->pod_name, control_plane_first_cpu_milli(vm),
-		                                 control_plane_first_memory(vm));
+		pod_name = neonvm_controller_run(plane->controller, name, vm->pod_name,
+		                                 control_plane_first_cpu_milli(vm), control_plane_first_memory(vm));
 		if (!control_plane_set_vm_status(root, vm, pod_name, wall_ns, arena, err))
 			return false;
 	}
@@ -330,7 +343,8 @@ static void copy_state(const struct json_node *root, struct control_plane_vm_sta
 	snprintf(state->phase, sizeof state->phase, "%.*s", SLICE_ARGS(view.phase));
 }
 
-bool control_plane_vm_state(const struct control_plane *plane, const char *name, struct control_plane_vm_state *ret_state)
+bool control_plane_vm_state(const struct control_plane *plane, const char *name,
+                            struct control_plane_vm_state *ret_state)
 {
 	struct control_plane_vm_state state = { 0 };
 	struct error err;
@@ -342,7 +356,8 @@ bool control_plane_vm_state(const struct control_plane *plane, const char *name,
 		return false;
 	copy_state(edit.root, &state);
 	object_edit_end(&edit);
-	(void)neonvm_controller_plugged(plane->controller, slice_of(name), &state.cpu_plugged_milli, &state.memory_plugged_bytes);
+	(void)neonvm_controller_plugged(plane->controller, slice_of(name), &state.cpu_plugged_milli,
+	                                &state.memory_plugged_bytes);
 	if (counts != NULL) {
 		state.patches = counts->patches;
 		state.refused_patches = counts->refused_patches;
@@ -351,7 +366,8 @@ bool control_plane_vm_state(const struct control_plane *plane, const char *name,
 	return true;
 }
 
-bool control_plane_annotate_vm(struct control_plane *plane, const char *name, struct slice key, struct slice value, struct error *err)
+bool control_plane_annotate_vm(struct control_plane *plane, const char *name, struct slice key, struct slice value,
+                               struct error *err)
 {
 	struct stored_object *object = find_vm(plane, name, err);
 	struct object_edit edit;
@@ -365,7 +381,8 @@ bool control_plane_annotate_vm(struct control_plane *plane, const char *name, st
 		ok = json_tree_remove(annotations, key) || annotations != NULL;
 	else
 		ok = json_tree_set_text(&edit.arena, annotations, key, value);
-	ok = ok ? object_edit_commit(&edit, plane->store, err) : error_set(err, ERROR_NO_MEMORY, "no memory for an annotation");
+	ok = ok ? object_edit_commit(&edit, plane->store, err)
+	        : error_set(err, ERROR_NO_MEMORY, "no memory for an annotation");
 	object_edit_end(&edit);
 	return ok;
 }
@@ -383,9 +400,11 @@ bool control_plane_delete_vm(struct control_plane *plane, const char *name, stru
 	return object != NULL && object_store_delete(plane->store, object, &object, &gone, err);
 }
 
-bool control_plane_migrate_vm(struct control_plane *plane, const char *name, const char *node, const char *pod_ip, struct error *err)
+bool control_plane_migrate_vm(struct control_plane *plane, const char *name, const char *node, const char *pod_ip,
+                              struct error *err)
 {
-	return neonvm_controller_migrate(plane->controller, slice_of(name), &(struct neonvm_place){ .node = node, .pod_ip = pod_ip }, err);
+	return neonvm_controller_migrate(plane->controller, slice_of(name),
+	                                 &(struct neonvm_place){ .node = node, .pod_ip = pod_ip }, err);
 }
 
 bool control_plane_set_shrink(struct control_plane *plane, const char *name, uint64_t floor_bytes, uint64_t bytes_per_s)
@@ -400,23 +419,26 @@ bool control_plane_set_vm_reachable(struct control_plane *plane, const char *nam
 
 /* ---- pods and other objects ---- */
 
-bool control_plane_add_scheduler_pod(struct control_plane *plane, const char *scheduler_name, const char *pod_name, const char *ip, const char *node,
-                                     struct error *err)
+bool control_plane_add_scheduler_pod(struct control_plane *plane, const char *scheduler_name, const char *pod_name,
+                                     const char *ip, const char *node, struct error *err)
 {
 	struct arena arena;
 	struct json_node *root;
 	bool ok;
 
 	arena_init(&arena, OBJECT_STORE_ARENA_BYTES);
-	ok = control_plane_make_scheduler_pod(scheduler_name, pod_name, ip, node, loop_wall_ns(plane->loop), &arena, &root, err) &&
+	ok = control_plane_make_scheduler_pod(scheduler_name, pod_name, ip, node, loop_wall_ns(plane->loop), &arena,
+	                                      &root, err) &&
 	     object_store_add(plane->store, resource_kind(RESOURCE_PODS), root, &arena, NULL, err);
 	arena_destroy(&arena);
 	return ok || error_wrap(err, "adding pod \"%s\"", pod_name);
 }
 
-bool control_plane_set_pod_ready(struct control_plane *plane, const char *name_space, const char *name, bool ready, struct error *err)
+bool control_plane_set_pod_ready(struct control_plane *plane, const char *name_space, const char *name, bool ready,
+                                 struct error *err)
 {
-	struct stored_object *object = object_store_find(plane->store, resource_kind(RESOURCE_PODS), slice_of(name_space), slice_of(name));
+	struct stored_object *object =
+		object_store_find(plane->store, resource_kind(RESOURCE_PODS), slice_of(name_space), slice_of(name));
 	struct object_edit edit;
 	bool ok;
 
@@ -444,8 +466,8 @@ static bool put(struct control_plane *plane, struct slice json, struct arena *ar
 	kind_name = json_tree_text(json_tree_find(root, "/kind"));
 	kind = resource_kind_of(api_version, kind_name);
 	if (kind == NULL)
-		return error_set(err, ERROR_SYNTAX, "no kind of objects is called \"%.*s\" of \"%.*s\"", SLICE_ARGS(kind_name),
-		                 SLICE_ARGS(api_version));
+		return error_set(err, ERROR_SYNTAX, "no kind of objects is called \"%.*s\" of \"%.*s\"",
+		                 SLICE_ARGS(kind_name), SLICE_ARGS(api_version));
 	current = object_store_find(plane->store, kind, json_tree_text(json_tree_find(root, "/metadata/namespace")),
 	                            json_tree_text(json_tree_find(root, "/metadata/name")));
 	if (current == NULL)
@@ -464,13 +486,16 @@ bool control_plane_put(struct control_plane *plane, struct slice json, struct er
 	return ok || error_wrap(err, "storing an object");
 }
 
-bool control_plane_remove(struct control_plane *plane, enum resource resource, const char *name_space, const char *name, struct error *err)
+bool control_plane_remove(struct control_plane *plane, enum resource resource, const char *name_space, const char *name,
+                          struct error *err)
 {
-	struct stored_object *object = object_store_find(plane->store, resource_kind(resource), slice_of(name_space), slice_of(name));
+	struct stored_object *object =
+		object_store_find(plane->store, resource_kind(resource), slice_of(name_space), slice_of(name));
 	bool gone;
 
 	if (object == NULL)
-		return error_set(err, ERROR_REFUSED, "there is no \"%s\" among the %s", name, resource_kind(resource)->plural);
+		return error_set(err, ERROR_REFUSED, "there is no \"%s\" among the %s", name,
+		                 resource_kind(resource)->plural);
 	return object_store_delete(plane->store, object, &object, &gone, err);
 }
 

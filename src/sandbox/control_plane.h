@@ -32,10 +32,10 @@ struct control_plane_vm {
 	const char *node;
 	const char *pod_name; /* NULL: a random one, as the original makes it */
 	const char *pod_ip;
-	const char *endpoint_id; /* label neon/endpoint-id, or NULL */
-	const char *project_id;  /* label neon/project-id, or NULL */
+	const char *endpoint_id;    /* label neon/endpoint-id, or NULL */
+	const char *project_id;     /* label neon/project-id, or NULL */
 	const char *scheduler_name; /* NULL: "autoscale-scheduler" */
-	bool autoscaling; /* label autoscaling.neon.tech/enabled */
+	bool autoscaling;           /* label autoscaling.neon.tech/enabled */
 	/*
 	 * Begins without a status, and with nothing plugged: started from Pending as a new VM is. Otherwise it runs already, and pod_name and what
 	 * follows slot_bytes apart from the annotations has a meaning.
@@ -73,7 +73,8 @@ struct control_plane_vm_state {
 /* Each may be NULL. Handlers may call anything below but control_plane_destroy. Texts are valid during the call. */
 struct control_plane_handler {
 	/* An accepted patch changed the wanted size. Comes after the answer. */
-	void (*on_patched)(void *context, const char *name, uint32_t old_cpu_milli, uint16_t old_slots, uint32_t new_cpu_milli, uint16_t new_slots);
+	void (*on_patched)(void *context, const char *name, uint32_t old_cpu_milli, uint16_t old_slots,
+	                   uint32_t new_cpu_milli, uint16_t new_slots);
 	/* The guest has other resources than before; settled: phase is Running, and they are those of the spec. */
 	void (*on_resized)(void *context, const char *name, uint32_t cpu_milli, uint64_t memory_bytes, bool settled);
 	void (*on_phase)(void *context, const char *name, const char *phase);
@@ -81,9 +82,10 @@ struct control_plane_handler {
 
 struct control_plane_options {
 	struct address address; /* port 0: a free one */
-	const char *token;      /* the agent's bearer token; it has the rights of the agent as deployed (spec protocols 9.4) */
-	const char *user;       /* "system:serviceaccount:kube-system:autoscaler-agent" for error texts */
-	double speed;           /* divides the typical times of the controller */
+	const char
+		*token; /* the agent's bearer token; it has the rights of the agent as deployed (spec protocols 9.4) */
+	const char *user;              /* "system:serviceaccount:kube-system:autoscaler-agent" for error texts */
+	double speed;                  /* divides the typical times of the controller */
 	uint64_t bookmark_interval_ns; /* 0: a minute */
 };
 
@@ -94,44 +96,51 @@ struct control_plane_counters {
 };
 
 /* Makes its CA and certificate at start. Everything runs on the loop. */
-struct control_plane *control_plane_start(struct loop *loop, const struct control_plane_options *options, const struct control_plane_handler *handler,
-                                          void *context, struct error *err);
+struct control_plane *control_plane_start(struct loop *loop, const struct control_plane_options *options,
+                                          const struct control_plane_handler *handler, void *context,
+                                          struct error *err);
 void control_plane_destroy(struct control_plane *plane); /* NULL is fine */
 bool control_plane_address(const struct control_plane *plane, struct address *ret_address);
 struct slice control_plane_ca_pem(const struct control_plane *plane); /* valid as long as the plane */
 struct control_plane_counters control_plane_counters(const struct control_plane *plane);
 /* Another token with rights of its own (rules must outlive the plane), or an end to one. */
-bool control_plane_grant(struct control_plane *plane, const char *token, const char *user, const struct api_rule *rules, size_t rule_count,
-                         struct error *err);
+bool control_plane_grant(struct control_plane *plane, const char *token, const char *user, const struct api_rule *rules,
+                         size_t rule_count, struct error *err);
 bool control_plane_revoke(struct control_plane *plane, const char *token);
 
 /* ---- VMs ---- */
 
 bool control_plane_add_vm(struct control_plane *plane, const struct control_plane_vm *vm, struct error *err);
-bool control_plane_vm_state(const struct control_plane *plane, const char *name, struct control_plane_vm_state *ret_state);
+bool control_plane_vm_state(const struct control_plane *plane, const char *name,
+                            struct control_plane_vm_state *ret_state);
 /* Writes a VM's annotation, as the scheduler plugin does (surroundings 1.4.1). An empty value with data NULL removes it. */
-bool control_plane_annotate_vm(struct control_plane *plane, const char *name, struct slice key, struct slice value, struct error *err);
+bool control_plane_annotate_vm(struct control_plane *plane, const char *name, struct slice key, struct slice value,
+                               struct error *err);
 /* Its runner pod fails; the VM starts anew, with the same address (surroundings 3.6.2). */
 bool control_plane_restart_vm(struct control_plane *plane, const char *name, struct error *err);
 bool control_plane_delete_vm(struct control_plane *plane, const char *name, struct error *err);
 /* Starts a live migration as soon as the VM is Running (3.6.3). */
-bool control_plane_migrate_vm(struct control_plane *plane, const char *name, const char *node, const char *pod_ip, struct error *err);
+bool control_plane_migrate_vm(struct control_plane *plane, const char *name, const char *node, const char *pod_ip,
+                              struct error *err);
 /* How the guest gives memory back: bytes_per_s in unscaled time (0: at once), and never below floor_bytes (0: as far as asked). */
-bool control_plane_set_shrink(struct control_plane *plane, const char *name, uint64_t floor_bytes, uint64_t bytes_per_s);
+bool control_plane_set_shrink(struct control_plane *plane, const char *name, uint64_t floor_bytes,
+                              uint64_t bytes_per_s);
 /* While QEMU can't be reached, the controller does and writes nothing (3.4.6). */
 bool control_plane_set_vm_reachable(struct control_plane *plane, const char *name, bool reachable);
 
 /* ---- pods and other objects ---- */
 
 /* A ready scheduler pod (label name=scheduler_name) in kube-system with that IP. */
-bool control_plane_add_scheduler_pod(struct control_plane *plane, const char *scheduler_name, const char *pod_name, const char *ip, const char *node,
-                                     struct error *err);
+bool control_plane_add_scheduler_pod(struct control_plane *plane, const char *scheduler_name, const char *pod_name,
+                                     const char *ip, const char *node, struct error *err);
 /* Flips the Ready condition of a pod. */
-bool control_plane_set_pod_ready(struct control_plane *plane, const char *name_space, const char *name, bool ready, struct error *err);
+bool control_plane_set_pod_ready(struct control_plane *plane, const char *name_space, const char *name, bool ready,
+                                 struct error *err);
 /* Creates the object, of any kind that the API server knows, or replaces it whole, status included. json says apiVersion, kind and names. */
 bool control_plane_put(struct control_plane *plane, struct slice json, struct error *err);
 /* Removes an object, or marks it as deleted if it has finalizers. name_space "" for kinds without. */
-bool control_plane_remove(struct control_plane *plane, enum resource resource, const char *name_space, const char *name, struct error *err);
+bool control_plane_remove(struct control_plane *plane, enum resource resource, const char *name_space, const char *name,
+                          struct error *err);
 struct object_store *control_plane_store(struct control_plane *plane);
 
 /* ---- faults ---- */

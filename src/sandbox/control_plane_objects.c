@@ -104,7 +104,8 @@ static struct json_node *revision_node(struct arena *arena, int64_t value, uint6
 	struct json_node *inner = json_tree_object(arena);
 
 	if (json_tree_set(inner, SLICE("flags"), json_tree_number(arena, (int64_t)flags)) &&
-	    json_tree_set(inner, SLICE("value"), json_tree_number(arena, value)) && json_tree_set(outer, SLICE("revision"), inner) &&
+	    json_tree_set(inner, SLICE("value"), json_tree_number(arena, value)) &&
+	    json_tree_set(outer, SLICE("revision"), inner) &&
 	    json_tree_set(outer, SLICE("updatedAt"), instant_node(arena, wall_ns)))
 		return outer;
 	return NULL;
@@ -136,7 +137,8 @@ static bool set_metadata(struct json_node *root, const struct control_plane_vm *
 
 	return set_text(arena, metadata, "name", vm->name) && set_text(arena, metadata, "namespace", vm->name_space) &&
 	       set_text(arena, labels, "autoscaling.neon.tech/enabled", vm->autoscaling ? "true" : "false") &&
-	       set_text(arena, labels, "neon/endpoint-id", vm->endpoint_id) && set_text(arena, labels, "neon/project-id", vm->project_id) &&
+	       set_text(arena, labels, "neon/endpoint-id", vm->endpoint_id) &&
+	       set_text(arena, labels, "neon/project-id", vm->project_id) &&
 	       set_text(arena, annotations, "autoscaling.neon.tech/bounds", vm->bounds_annotation) &&
 	       set_text(arena, annotations, "autoscaling.neon.tech/config", vm->config_annotation);
 }
@@ -160,15 +162,17 @@ static bool set_spec(struct json_node *root, const struct control_plane_vm *vm, 
 	struct json_node *spec = json_tree_find(root, "/spec");
 
 	if (vm->target_revision != 0 || vm->target_flags != 0) {
-		if (!json_tree_set(spec, SLICE("targetRevision"), revision_node(arena, vm->target_revision, vm->target_flags, wall_ns)))
+		if (!json_tree_set(spec, SLICE("targetRevision"),
+		                   revision_node(arena, vm->target_revision, vm->target_flags, wall_ns)))
 			return false;
 	}
 	return set_guest(json_tree_find(spec, "/guest"), vm, arena) &&
-	       set_text(arena, spec, "schedulerName", vm->scheduler_name != NULL ? vm->scheduler_name : CONTROL_PLANE_SCHEDULER);
+	       set_text(arena, spec, "schedulerName",
+	                vm->scheduler_name != NULL ? vm->scheduler_name : CONTROL_PLANE_SCHEDULER);
 }
 
-bool control_plane_make_vm(const struct control_plane_vm *vm, int64_t wall_ns, struct arena *arena, struct json_node **ret_root,
-                           struct error *err)
+bool control_plane_make_vm(const struct control_plane_vm *vm, int64_t wall_ns, struct arena *arena,
+                           struct json_node **ret_root, struct error *err)
 {
 	struct json_node *root;
 
@@ -196,20 +200,24 @@ static bool set_condition(struct json_node *status, int64_t wall_ns, struct aren
 	       json_tree_set(status, SLICE("conditions"), conditions);
 }
 
-bool control_plane_set_vm_status(struct json_node *root, const struct control_plane_vm *vm, const char *pod_name, int64_t wall_ns,
-                                 struct arena *arena, struct error *err)
+bool control_plane_set_vm_status(struct json_node *root, const struct control_plane_vm *vm, const char *pod_name,
+                                 int64_t wall_ns, struct arena *arena, struct error *err)
 {
 	struct json_node *status = json_tree_object(arena);
-	bool settled = control_plane_first_cpu_milli(vm) == vm->cpu_use_milli && control_plane_first_memory(vm) == vm->slots_use * vm->slot_bytes;
-	bool ok = json_tree_set(root, SLICE("status"), status) && set_text(arena, status, "phase", settled ? "Running" : "Scaling") &&
+	bool settled = control_plane_first_cpu_milli(vm) == vm->cpu_use_milli &&
+	               control_plane_first_memory(vm) == vm->slots_use * vm->slot_bytes;
+	bool ok = json_tree_set(root, SLICE("status"), status) &&
+	          set_text(arena, status, "phase", settled ? "Running" : "Scaling") &&
 	          set_text(arena, status, "podName", pod_name) && set_text(arena, status, "podIP", vm->pod_ip) &&
 	          set_text(arena, status, "node", vm->node) &&
 	          json_tree_set(status, SLICE("cpus"), cpu_node(arena, control_plane_first_cpu_milli(vm))) &&
 	          json_tree_set(status, SLICE("memorySize"), bytes_node(arena, control_plane_first_memory(vm))) &&
-	          json_tree_set(status, SLICE("restartCount"), json_tree_number(arena, 0)) && set_condition(status, wall_ns, arena);
+	          json_tree_set(status, SLICE("restartCount"), json_tree_number(arena, 0)) &&
+	          set_condition(status, wall_ns, arena);
 
 	if (ok && (vm->current_revision != 0 || vm->current_flags != 0))
-		ok = json_tree_set(status, SLICE("currentRevision"), revision_node(arena, vm->current_revision, vm->current_flags, wall_ns));
+		ok = json_tree_set(status, SLICE("currentRevision"),
+		                   revision_node(arena, vm->current_revision, vm->current_flags, wall_ns));
 	return ok || no_memory(err);
 }
 
@@ -218,7 +226,8 @@ bool control_plane_set_vm_status(struct json_node *root, const struct control_pl
 bool control_plane_set_ready(struct json_node *pod, bool ready, int64_t wall_ns, struct arena *arena, struct error *err)
 {
 	struct json_node *conditions = json_tree_find(pod, "/status/conditions");
-	struct json_node *condition = conditions != NULL && conditions->kind == JSON_KIND_ARRAY ? conditions->first : NULL;
+	struct json_node *condition =
+		conditions != NULL && conditions->kind == JSON_KIND_ARRAY ? conditions->first : NULL;
 
 	while (condition != NULL && !slice_equal_text(json_tree_text(json_tree_find(condition, "/type")), "Ready"))
 		condition = condition->next;
@@ -239,8 +248,9 @@ bool control_plane_set_ready(struct json_node *pod, bool ready, int64_t wall_ns,
 	       no_memory(err);
 }
 
-bool control_plane_make_scheduler_pod(const char *scheduler_name, const char *pod_name, const char *ip, const char *node, int64_t wall_ns,
-                                      struct arena *arena, struct json_node **ret_root, struct error *err)
+bool control_plane_make_scheduler_pod(const char *scheduler_name, const char *pod_name, const char *ip,
+                                      const char *node, int64_t wall_ns, struct arena *arena,
+                                      struct json_node **ret_root, struct error *err)
 {
 	struct json_node *root;
 	struct json_node *metadata;
@@ -250,7 +260,8 @@ bool control_plane_make_scheduler_pod(const char *scheduler_name, const char *po
 	metadata = json_tree_find(root, "/metadata");
 	if (!set_text(arena, metadata, "name", pod_name) || !set_text(arena, metadata, "namespace", "kube-system") ||
 	    !set_text(arena, json_tree_find(metadata, "/labels"), "name", scheduler_name) ||
-	    !set_text(arena, json_tree_find(root, "/spec"), "nodeName", node) || !set_text(arena, json_tree_find(root, "/status"), "podIP", ip))
+	    !set_text(arena, json_tree_find(root, "/spec"), "nodeName", node) ||
+	    !set_text(arena, json_tree_find(root, "/status"), "podIP", ip))
 		return no_memory(err);
 	if (!control_plane_set_ready(root, true, wall_ns, arena, err))
 		return false;

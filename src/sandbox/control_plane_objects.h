@@ -16,15 +16,17 @@
 #define CONTROL_PLANE_SCHEDULER "autoscale-scheduler"
 
 /* Without status. */
-bool control_plane_make_vm(const struct control_plane_vm *vm, int64_t wall_ns, struct arena *arena, struct json_node **ret_root,
-                           struct error *err);
+bool control_plane_make_vm(const struct control_plane_vm *vm, int64_t wall_ns, struct arena *arena,
+                           struct json_node **ret_root, struct error *err);
 /* The status of a VM that runs already; to be set in root. */
-bool control_plane_set_vm_status(struct json_node *root, const struct control_plane_vm *vm, const char *pod_name, int64_t wall_ns,
-                                 struct arena *arena, struct error *err);
-bool control_plane_make_scheduler_pod(const char *scheduler_name, const char *pod_name, const char *ip, const char *node, int64_t wall_ns,
-                                      struct arena *arena, struct json_node **ret_root, struct error *err);
+bool control_plane_set_vm_status(struct json_node *root, const struct control_plane_vm *vm, const char *pod_name,
+                                 int64_t wall_ns, struct arena *arena, struct error *err);
+bool control_plane_make_scheduler_pod(const char *scheduler_name, const char *pod_name, const char *ip,
+                                      const char *node, int64_t wall_ns, struct arena *arena,
+                                      struct json_node **ret_root, struct error *err);
 /* Sets the status of the Ready condition, which is added if it isn't there. */
-bool control_plane_set_ready(struct json_node *pod, bool ready, int64_t wall_ns, struct arena *arena, struct error *err);
+bool control_plane_set_ready(struct json_node *pod, bool ready, int64_t wall_ns, struct arena *arena,
+                             struct error *err);
 
 /* What the VM has plugged at the beginning. */
 uint32_t control_plane_first_cpu_milli(const struct control_plane_vm *vm);

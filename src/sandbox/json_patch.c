@@ -38,8 +38,8 @@ static struct json_node *child(const struct json_node *parent, struct slice part
 	return json_tree_member(parent, part);
 }
 
-static enum json_patch_outcome find_target(const struct patching *patching, const struct json_node *operation, const char *key,
-                                           struct target *ret_target)
+static enum json_patch_outcome find_target(const struct patching *patching, const struct json_node *operation,
+                                           const char *key, struct target *ret_target)
 {
 	const struct json_node *path = json_tree_member(operation, slice_of(key));
 	struct target target = { .parent = patching->root, .depth = 1 };
@@ -72,7 +72,8 @@ static struct json_node *take_value(const struct patching *patching, const struc
 	return value != NULL ? json_tree_copy(patching->arena, value) : json_tree_null(patching->arena);
 }
 
-static enum json_patch_outcome put(const struct patching *patching, const struct target *target, struct json_node *value, bool replace)
+static enum json_patch_outcome put(const struct patching *patching, const struct target *target,
+                                   struct json_node *value, bool replace)
 {
 	struct json_node *parent = target->parent;
 	uint64_t index;
@@ -99,7 +100,8 @@ static bool take_out(const struct target *target)
 	return slice_to_u64(target->key, &index) && json_tree_remove_item(target->parent, index);
 }
 
-static enum json_patch_outcome test(const struct patching *patching, const struct json_node *operation, const struct target *target)
+static enum json_patch_outcome test(const struct patching *patching, const struct json_node *operation,
+                                    const struct target *target)
 {
 	static const struct json_node NOTHING = { .kind = JSON_KIND_NULL };
 	const struct json_node *there = child(target->parent, target->key);
@@ -154,12 +156,14 @@ static enum json_patch_outcome apply(const struct patching *patching, const stru
 
 /* ---- reading ---- */
 
-static enum json_patch_outcome read_patch(struct slice patch, struct arena *arena, struct json_node **ret_patch, struct error *err)
+static enum json_patch_outcome read_patch(struct slice patch, struct arena *arena, struct json_node **ret_patch,
+                                          struct error *err)
 {
 	struct json_reader reader;
 	char text[512];
 
-	if (json_reader_open(&reader, patch, arena, err) && json_tree_read(&reader, ret_patch, err) && json_reader_finish(&reader, err))
+	if (json_reader_open(&reader, patch, arena, err) && json_tree_read(&reader, ret_patch, err) &&
+	    json_reader_finish(&reader, err))
 		return JSON_PATCH_DONE;
 	if (err->code != ERROR_SYNTAX)
 		return JSON_PATCH_RESOURCE;
@@ -170,8 +174,10 @@ static enum json_patch_outcome read_patch(struct slice patch, struct arena *aren
 
 static const char *kind_name(enum json_kind kind)
 {
-	static const char *const NAMES[] = { [JSON_KIND_NULL] = "null",     [JSON_KIND_BOOL] = "bool",   [JSON_KIND_NUMBER] = "number",
-		                             [JSON_KIND_STRING] = "string", [JSON_KIND_ARRAY] = "array", [JSON_KIND_OBJECT] = "object" };
+	static const char *const NAMES[] = {
+		[JSON_KIND_NULL] = "null",     [JSON_KIND_BOOL] = "bool",   [JSON_KIND_NUMBER] = "number",
+		[JSON_KIND_STRING] = "string", [JSON_KIND_ARRAY] = "array", [JSON_KIND_OBJECT] = "object"
+	};
 
 	return NAMES[kind];
 }
@@ -181,23 +187,28 @@ static enum json_patch_outcome check_shape(const struct json_node *patch, struct
 	if (patch->kind == JSON_KIND_NULL)
 		return JSON_PATCH_DONE;
 	if (patch->kind != JSON_KIND_ARRAY) {
-		error_set(err, ERROR_SYNTAX, "json: cannot unmarshal %s into Go value of type jsonpatch.Patch", kind_name(patch->kind));
+		error_set(err, ERROR_SYNTAX, "json: cannot unmarshal %s into Go value of type jsonpatch.Patch",
+		          kind_name(patch->kind));
 		return JSON_PATCH_MALFORMED;
 	}
 	if (patch->count > JSON_PATCH_OPERATIONS) {
-		error_set(err, ERROR_LIMIT, "The allowed maximum operations in a JSON patch is %d, got %zu", JSON_PATCH_OPERATIONS, patch->count);
+		error_set(err, ERROR_LIMIT, "The allowed maximum operations in a JSON patch is %d, got %zu",
+		          JSON_PATCH_OPERATIONS, patch->count);
 		return JSON_PATCH_TOO_LONG;
 	}
 	for (const struct json_node *item = patch->first; item != NULL; item = item->next) {
 		if (item->kind != JSON_KIND_OBJECT && item->kind != JSON_KIND_NULL) {
-			error_set(err, ERROR_SYNTAX, "json: cannot unmarshal %s into Go value of type jsonpatch.Operation", kind_name(item->kind));
+			error_set(err, ERROR_SYNTAX,
+			          "json: cannot unmarshal %s into Go value of type jsonpatch.Operation",
+			          kind_name(item->kind));
 			return JSON_PATCH_MALFORMED;
 		}
 	}
 	return JSON_PATCH_DONE;
 }
 
-enum json_patch_outcome json_patch_apply(struct slice patch, struct json_node *root, struct arena *arena, struct error *err)
+enum json_patch_outcome json_patch_apply(struct slice patch, struct json_node *root, struct arena *arena,
+                                         struct error *err)
 {
 	struct patching patching = { .root = root, .arena = arena, .err = err };
 	struct json_node *operations = NULL;
@@ -207,7 +218,8 @@ enum json_patch_outcome json_patch_apply(struct slice patch, struct json_node *r
 		outcome = check_shape(operations, err);
 	if (outcome != JSON_PATCH_DONE)
 		return outcome;
-	for (const struct json_node *item = operations->first; item != NULL && outcome == JSON_PATCH_DONE; item = item->next)
+	for (const struct json_node *item = operations->first; item != NULL && outcome == JSON_PATCH_DONE;
+	     item = item->next)
 		outcome = apply(&patching, item);
 	return outcome;
 }
@@ -240,7 +252,8 @@ static bool merge(struct json_node *target, const struct json_node *patch, struc
 
 /* NOLINTEND(misc-no-recursion) */
 
-enum json_patch_outcome json_merge_patch_apply(struct slice patch, struct json_node *root, struct arena *arena, struct error *err)
+enum json_patch_outcome json_merge_patch_apply(struct slice patch, struct json_node *root, struct arena *arena,
+                                               struct error *err)
 {
 	struct patching patching = { .root = root, .arena = arena, .err = err };
 	struct json_node *changes = NULL;

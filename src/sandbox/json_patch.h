@@ -23,7 +23,9 @@ enum json_patch_outcome {
 };
 
 /* Both change *root, also when they fail halfway: give them a copy. New nodes are slices of patch and lie in the arena. */
-enum json_patch_outcome json_patch_apply(struct slice patch, struct json_node *root, struct arena *arena, struct error *err);
-enum json_patch_outcome json_merge_patch_apply(struct slice patch, struct json_node *root, struct arena *arena, struct error *err);
+enum json_patch_outcome json_patch_apply(struct slice patch, struct json_node *root, struct arena *arena,
+                                         struct error *err);
+enum json_patch_outcome json_merge_patch_apply(struct slice patch, struct json_node *root, struct arena *arena,
+                                               struct error *err);
 
 #endif

@@ -52,13 +52,9 @@ void judge_mismatch(struct judge *judge, const char *format, ...)
 
 /* ---- while it runs ---- */
 
-static bool is_larger(struct cluster_size a, struct cluster_size b)
-{
-	return a.cpu_milli > b.cpu_milli || a.slots > b.slots;
-}
-
 static void note_goal_reached(struct judge *judge, struct judge_vm *seen, uint64_t now_ns)
 {
+	uint64_t ms = (now_ns - judge->phase_start_ns + NS_PER_MS / 2) / NS_PER_MS;
 	size_t count = seen->times_count;
 
 	seen->awaits_goal = false;
@@ -72,9 +68,7 @@ static void note_goal_reached(struct judge *judge, struct judge_vm *seen, uint64
 			return;
 		seen->seconds_to_reach_goal = grown;
 	}
-	/* To the millisecond. */
-	seen->seconds_to_reach_goal[seen->times_count++] =
-		(double)((now_ns - judge->phase_start_ns + NS_PER_MS / 2) / NS_PER_MS) / 1000;
+	seen->seconds_to_reach_goal[seen->times_count++] = (double)ms / 1000;
 }
 
 void judge_patched(struct judge *judge, const char *name, unsigned vm, struct cluster_size before,
@@ -89,12 +83,13 @@ void judge_patched(struct judge *judge, const char *name, unsigned vm, struct cl
 		return; /* judge_end finds it */
 	planned = &judge->workload->vms[vm];
 	seen = &judge->vms[vm];
-	if (is_larger(after, before))
+	if (cluster_size_is_larger(after, before))
 		seen->upscales++;
 	else
 		seen->downscales++;
 	most = planned->bound != 0 ? planned->bound : planned->max;
-	if (is_larger(cluster_units(planned->min), after) || is_larger(after, cluster_units(most))) {
+	if (cluster_size_is_larger(cluster_units(planned->min), after) ||
+	    cluster_size_is_larger(after, cluster_units(most))) {
 		cluster_size_print(after, text);
 		judge_mismatch(judge, "%s: was given %s, and must have between %u CU and %u CU", name, text,
 		               planned->min, most);
@@ -146,7 +141,7 @@ static bool shares_full_node(const struct judge *judge, const struct cluster *cl
 	struct cluster_size wanted = cluster_units(workload_phase(judge->workload, vm, judge->phase)->demand);
 
 	return cluster_size_equal(sum, cluster_units(WORKLOAD_FULL_NODE_UNITS)) &&
-	       !is_larger(cluster_vm_state(cluster, vm).size, wanted);
+	       !cluster_size_is_larger(cluster_vm_state(cluster, vm).size, wanted);
 }
 
 static void judge_vm(struct judge *judge, const struct cluster *cluster, unsigned vm)

@@ -52,7 +52,8 @@ static struct token sign(struct slice text)
 
 	for (size_t i = 0; i < sizeof SIGNS / sizeof *SIGNS; i++)
 		if (slice_starts_with(text, slice_of(SIGNS[i].text)))
-			return (struct token){ .type = SIGNS[i].type, .text = slice_from(text.data, strlen(SIGNS[i].text)) };
+			return (struct token){ .type = SIGNS[i].type,
+				               .text = slice_from(text.data, strlen(SIGNS[i].text)) };
 	return (struct token){ .type = TOKEN_OTHER, .text = slice_from(text.data, 1) };
 }
 
@@ -72,7 +73,8 @@ static struct token token_at(const struct parser *parser, size_t *position, bool
 	} else {
 		token.type = TOKEN_IDENTIFIER;
 		token.text = slice_from(rest.data, 0);
-		while (token.text.length < rest.length && !is_blank(rest.data[token.text.length]) && !is_special(rest.data[token.text.length]))
+		while (token.text.length < rest.length && !is_blank(rest.data[token.text.length]) &&
+		       !is_special(rest.data[token.text.length]))
 			token.text.length++;
 		if (!value && slice_equal_text(token.text, "in"))
 			token.type = TOKEN_IN;
@@ -128,7 +130,8 @@ static bool parse_values(struct parser *parser, struct selector_requirement *req
 			token = consume(parser, true);
 		}
 		if (token.type != TOKEN_COMMA && token.type != TOKEN_CLOSE)
-			return unexpected(parser, token, value.data != NULL ? ", expected: ',' or ')'" : ", expected: identifier");
+			return unexpected(parser, token,
+			                  value.data != NULL ? ", expected: ',' or ')'" : ", expected: identifier");
 		if (!add_value(parser, requirement, value))
 			return false;
 	} while (token.type != TOKEN_CLOSE);
@@ -180,7 +183,8 @@ static bool parse_requirement(struct parser *parser, struct selector_requirement
 	}
 }
 
-static struct selector_requirement *add_requirement(struct selector_requirement **list, size_t *count, struct arena *arena, struct error *err)
+static struct selector_requirement *add_requirement(struct selector_requirement **list, size_t *count,
+                                                    struct arena *arena, struct error *err)
 {
 	if (*count == SELECTOR_REQUIREMENTS) {
 		error_set(err, ERROR_SYNTAX, "more than %d requirements in a selector", SELECTOR_REQUIREMENTS);
@@ -227,7 +231,8 @@ bool selector_parse_labels(struct selector *selector, struct slice text, struct 
 
 static bool is_selectable(const struct resource_kind *kind, struct slice field)
 {
-	if (slice_equal_text(field, "metadata.name") || (kind->namespaced && slice_equal_text(field, "metadata.namespace")))
+	if (slice_equal_text(field, "metadata.name") ||
+	    (kind->namespaced && slice_equal_text(field, "metadata.namespace")))
 		return true;
 	for (size_t i = 0; i < RESOURCE_FIELDS && kind->fields[i] != NULL; i++)
 		if (slice_equal_text(field, kind->fields[i]))
@@ -251,8 +256,8 @@ static bool split_field(struct slice term, struct selector_requirement *requirem
 	return true;
 }
 
-bool selector_parse_fields(struct selector *selector, struct slice text, const struct resource_kind *kind, struct arena *arena,
-                           struct error *err)
+bool selector_parse_fields(struct selector *selector, struct slice text, const struct resource_kind *kind,
+                           struct arena *arena, struct error *err)
 {
 	struct parser parser = { .arena = arena, .err = err };
 	struct slice rest = text;
@@ -268,9 +273,11 @@ bool selector_parse_fields(struct selector *selector, struct slice text, const s
 		if (requirement == NULL)
 			return false;
 		if (!split_field(term, requirement, &value))
-			return error_set(err, ERROR_SYNTAX, "invalid selector: '%.*s'; can't understand '%.*s'", SLICE_ARGS(text), SLICE_ARGS(term));
+			return error_set(err, ERROR_SYNTAX, "invalid selector: '%.*s'; can't understand '%.*s'",
+			                 SLICE_ARGS(text), SLICE_ARGS(term));
 		if (!is_selectable(kind, requirement->key))
-			return error_set(err, ERROR_SYNTAX, "field label not supported: %.*s", SLICE_ARGS(requirement->key));
+			return error_set(err, ERROR_SYNTAX, "field label not supported: %.*s",
+			                 SLICE_ARGS(requirement->key));
 		if (!add_value(&parser, requirement, value))
 			return false;
 	}
@@ -327,7 +334,8 @@ static bool fields_match(const struct selector *selector, const struct stored_ob
 	for (size_t i = 0; matches && i < selector->field_count; i++) {
 		const struct selector_requirement *requirement = &selector->fields[i];
 
-		matches = has_value(requirement, field_value(root, requirement->key)) == (requirement->operation == SELECTOR_IN);
+		matches = has_value(requirement, field_value(root, requirement->key)) ==
+		          (requirement->operation == SELECTOR_IN);
 	}
 	arena_destroy(&arena);
 	return matches;

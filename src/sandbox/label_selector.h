@@ -37,8 +37,8 @@ struct selector {
 
 /* Parses one of the two into *selector. Texts are slices of `text`; the rest lies in the arena; both must outlive it. ERROR_SYNTAX: a bad request. */
 bool selector_parse_labels(struct selector *selector, struct slice text, struct arena *arena, struct error *err);
-bool selector_parse_fields(struct selector *selector, struct slice text, const struct resource_kind *kind, struct arena *arena,
-                           struct error *err);
+bool selector_parse_fields(struct selector *selector, struct slice text, const struct resource_kind *kind,
+                           struct arena *arena, struct error *err);
 bool selector_is_empty(const struct selector *selector);
 /* An object whose fields can't be read for want of memory doesn't match. */
 bool selector_matches(const struct selector *selector, const struct stored_object *object);

@@ -22,7 +22,8 @@ static void copy_name(char to[NEONVM_NAME_BYTES], struct slice from)
 	snprintf(to, NEONVM_NAME_BYTES, "%.*s", SLICE_ARGS(from));
 }
 
-static struct vm *find_or_make_vm(struct neonvm_controller *controller, struct slice name_space, struct slice name, struct error *err)
+static struct vm *find_or_make_vm(struct neonvm_controller *controller, struct slice name_space, struct slice name,
+                                  struct error *err)
 {
 	struct vm *vm = find_vm(controller, name);
 
@@ -110,7 +111,8 @@ static void on_change(void *context, const struct object_change *change)
 	if (object->kind == resource_kind(RESOURCE_VIRTUAL_MACHINES)) {
 		on_vm_change(controller, change);
 	} else if (object->kind == resource_kind(RESOURCE_PODS)) {
-		const struct slice *name = json_pairs_find(object->labels, object->label_count, SLICE("vm.neon.tech/name"));
+		const struct slice *name =
+			json_pairs_find(object->labels, object->label_count, SLICE("vm.neon.tech/name"));
 		struct vm *vm = name != NULL ? find_vm(controller, *name) : NULL;
 
 		if (vm != NULL && vm->in_store && slice_equal_text(object->name_space, vm->name_space))
@@ -121,7 +123,8 @@ static void on_change(void *context, const struct object_change *change)
 /* ---- life ---- */
 
 struct neonvm_controller *neonvm_controller_create(struct loop *loop, struct object_store *store, double speed,
-                                                   const struct neonvm_handler *handler, void *context, struct error *err)
+                                                   const struct neonvm_handler *handler, void *context,
+                                                   struct error *err)
 {
 	struct neonvm_controller *controller = memory_allocate(sizeof *controller);
 
@@ -153,7 +156,8 @@ void neonvm_controller_destroy(struct neonvm_controller *controller)
 
 static uint64_t elapsed_ns(const struct vm *vm)
 {
-	return (uint64_t)((double)(loop_now_ns(vm->controller->loop) - vm->machine.memory_since_ns) * vm->controller->speed);
+	return (uint64_t)((double)(loop_now_ns(vm->controller->loop) - vm->machine.memory_since_ns) *
+	                  vm->controller->speed);
 }
 
 uint64_t neonvm_memory(const struct vm *vm)
@@ -174,7 +178,8 @@ void neonvm_tell(struct vm *vm, const char *phase, bool settled)
 	uint32_t cpu_milli = machine_cpu_milli(&vm->machine);
 	uint64_t memory = neonvm_memory(vm);
 	bool up = strcmp(phase, "Running") == 0 || strcmp(phase, "Scaling") == 0;
-	bool resized = up && (cpu_milli != vm->told_cpu_milli || memory != vm->told_memory || (settled && !vm->told_settled));
+	bool resized =
+		up && (cpu_milli != vm->told_cpu_milli || memory != vm->told_memory || (settled && !vm->told_settled));
 	bool moved = strcmp(phase, vm->told_phase) != 0;
 	char name[NEONVM_NAME_BYTES];
 
@@ -204,8 +209,8 @@ static void copy_place(struct place *to, const struct neonvm_place *from)
 	copy_name(to->pod_ip, slice_of(from->pod_ip));
 }
 
-bool neonvm_controller_place(struct neonvm_controller *controller, struct slice name_space, struct slice name, const struct neonvm_place *place,
-                             struct error *err)
+bool neonvm_controller_place(struct neonvm_controller *controller, struct slice name_space, struct slice name,
+                             const struct neonvm_place *place, struct error *err)
 {
 	struct vm *vm = find_or_make_vm(controller, name_space, name, err);
 
@@ -217,8 +222,8 @@ bool neonvm_controller_place(struct neonvm_controller *controller, struct slice 
 	return true;
 }
 
-const char *neonvm_controller_run(struct neonvm_controller *controller, struct slice name, const char *pod_name, uint32_t cpu_milli,
-                                  uint64_t memory_bytes)
+const char *neonvm_controller_run(struct neonvm_controller *controller, struct slice name, const char *pod_name,
+                                  uint32_t cpu_milli, uint64_t memory_bytes)
 {
 	struct vm *vm = find_vm(controller, name);
 
@@ -245,17 +250,20 @@ bool neonvm_controller_add_pod(struct neonvm_controller *controller, struct slic
 	bool ok;
 
 	if (vm != NULL)
-		object = object_store_find(controller->store, resource_kind(RESOURCE_VIRTUAL_MACHINES), slice_of(vm->name_space), name);
+		object = object_store_find(controller->store, resource_kind(RESOURCE_VIRTUAL_MACHINES),
+		                           slice_of(vm->name_space), name);
 	if (object == NULL)
 		return no_such_vm(name, err);
 	if (!object_edit_begin(&edit, object, err))
 		return false;
-	ok = neonvm_pod_create(vm, edit.root, vm->pod, &vm->place, err) && neonvm_pod_set_running(vm, vm->pod, vm->place.pod_ip, err);
+	ok = neonvm_pod_create(vm, edit.root, vm->pod, &vm->place, err) &&
+	     neonvm_pod_set_running(vm, vm->pod, vm->place.pod_ip, err);
 	object_edit_end(&edit);
 	return ok;
 }
 
-bool neonvm_controller_plugged(const struct neonvm_controller *controller, struct slice name, uint32_t *ret_cpu_milli, uint64_t *ret_memory_bytes)
+bool neonvm_controller_plugged(const struct neonvm_controller *controller, struct slice name, uint32_t *ret_cpu_milli,
+                               uint64_t *ret_memory_bytes)
 {
 	const struct vm *vm = find_vm(controller, name);
 
@@ -266,7 +274,8 @@ bool neonvm_controller_plugged(const struct neonvm_controller *controller, struc
 	return true;
 }
 
-bool neonvm_controller_set_shrink(struct neonvm_controller *controller, struct slice name, uint64_t floor_bytes, uint64_t bytes_per_s)
+bool neonvm_controller_set_shrink(struct neonvm_controller *controller, struct slice name, uint64_t floor_bytes,
+                                  uint64_t bytes_per_s)
 {
 	struct vm *vm = find_vm(controller, name);
 
@@ -301,7 +310,8 @@ bool neonvm_controller_kill_pod(struct neonvm_controller *controller, struct sli
 	return neonvm_pod_set_failed(vm, vm->pod, err);
 }
 
-bool neonvm_controller_migrate(struct neonvm_controller *controller, struct slice name, const struct neonvm_place *place, struct error *err)
+bool neonvm_controller_migrate(struct neonvm_controller *controller, struct slice name,
+                               const struct neonvm_place *place, struct error *err)
 {
 	struct vm *vm = find_vm(controller, name);
 

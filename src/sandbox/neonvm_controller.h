@@ -24,7 +24,7 @@ enum {
 	NEONVM_PASS_HIGH_MS = 100,
 	NEONVM_PASS_SCALING_MS = 1000,
 	NEONVM_PASS_IDLE_MS = 15000,
-	NEONVM_UNPLUG_MS = 500,    /* of one CPU (3.4.2) */
+	NEONVM_UNPLUG_MS = 500,     /* of one CPU (3.4.2) */
 	NEONVM_POD_READY_MS = 5000, /* first readiness probe (3.6.1) */
 	NEONVM_MIGRATION_MS = 2000, /* of the phase Migrating */
 };
@@ -43,35 +43,39 @@ struct neonvm_handler {
 };
 
 struct neonvm_controller *neonvm_controller_create(struct loop *loop, struct object_store *store, double speed,
-                                                   const struct neonvm_handler *handler, void *context, struct error *err);
+                                                   const struct neonvm_handler *handler, void *context,
+                                                   struct error *err);
 void neonvm_controller_destroy(struct neonvm_controller *controller); /* NULL is fine */
 
 /* Where the VM's pods run from now on. May come before the VM is in the store. */
-bool neonvm_controller_place(struct neonvm_controller *controller, struct slice name_space, struct slice name, const struct neonvm_place *place,
-                             struct error *err);
+bool neonvm_controller_place(struct neonvm_controller *controller, struct slice name_space, struct slice name,
+                             const struct neonvm_place *place, struct error *err);
 /*
  * For a VM that has its place but isn't in the store yet, and will be added to it as one that runs: what is plugged. Returns the name of its
  * runner pod (pod_name, or a random one if that is NULL); NULL if the VM has no place. Once the VM is in the store, add_pod makes the pod.
  */
-const char *neonvm_controller_run(struct neonvm_controller *controller, struct slice name, const char *pod_name, uint32_t cpu_milli,
-                                  uint64_t memory_bytes);
+const char *neonvm_controller_run(struct neonvm_controller *controller, struct slice name, const char *pod_name,
+                                  uint32_t cpu_milli, uint64_t memory_bytes);
 bool neonvm_controller_add_pod(struct neonvm_controller *controller, struct slice name, struct error *err);
 
 /* What the guest has now; false if there is no such VM. */
-bool neonvm_controller_plugged(const struct neonvm_controller *controller, struct slice name, uint32_t *ret_cpu_milli, uint64_t *ret_memory_bytes);
+bool neonvm_controller_plugged(const struct neonvm_controller *controller, struct slice name, uint32_t *ret_cpu_milli,
+                               uint64_t *ret_memory_bytes);
 
 /*
  * How the guest gives memory back: bytes_per_s in the original's time (0: at once), and never below floor_bytes (0: as far as asked). Growth is
  * always prompt.
  */
-bool neonvm_controller_set_shrink(struct neonvm_controller *controller, struct slice name, uint64_t floor_bytes, uint64_t bytes_per_s);
+bool neonvm_controller_set_shrink(struct neonvm_controller *controller, struct slice name, uint64_t floor_bytes,
+                                  uint64_t bytes_per_s);
 /* While QEMU can't be reached, passes fail and write nothing (3.4.6). */
 bool neonvm_controller_set_reachable(struct neonvm_controller *controller, struct slice name, bool reachable);
 
 /* The runner pod fails, and the VM starts anew (3.6.2). False if there is no such VM, or no pod of it. */
 bool neonvm_controller_kill_pod(struct neonvm_controller *controller, struct slice name, struct error *err);
 /* Starts a live migration (3.6.3) as soon as the VM is Running. False if there is no such VM, or one is under way. */
-bool neonvm_controller_migrate(struct neonvm_controller *controller, struct slice name, const struct neonvm_place *place, struct error *err);
+bool neonvm_controller_migrate(struct neonvm_controller *controller, struct slice name,
+                               const struct neonvm_place *place, struct error *err);
 /* The namespace of a VM in the store, by its name alone: names are unique in the sandbox. Empty if there is no such VM. */
 struct slice neonvm_controller_name_space(const struct neonvm_controller *controller, struct slice name);
 

@@ -10,10 +10,10 @@
 
 /* The hypervisor of a VM. */
 struct machine {
-	uint32_t cpus;      /* plugged, whole ones */
+	uint32_t cpus; /* plugged, whole ones */
 	uint32_t quota_milli;
-	uint64_t memory_from; /* when memory was last asked for, there was this much, */
-	uint64_t memory_target; /* and this much was asked for, */
+	uint64_t memory_from;     /* when memory was last asked for, there was this much, */
+	uint64_t memory_target;   /* and this much was asked for, */
 	uint64_t memory_since_ns; /* then */
 	uint64_t shrink_floor;
 	uint64_t shrink_bytes_per_s;
@@ -38,13 +38,13 @@ struct vm {
 	struct machine machine;
 	struct place place;
 	bool in_store;
-	bool gone;        /* deleted; to be freed by the next pass */
+	bool gone; /* deleted; to be freed by the next pass */
 	bool unreachable;
 	/* passes */
 	struct loop_timer pass_timer;
-	bool soon;        /* the timer runs for a change */
-	bool unplugging;  /* a pass is under way that takes its time */
-	bool changed;     /* meanwhile */
+	bool soon;       /* the timer runs for a change */
+	bool unplugging; /* a pass is under way that takes its time */
+	bool changed;    /* meanwhile */
 	/* the pod that starts, and when it will be ready */
 	struct loop_timer ready_timer;
 	char starting_pod[NEONVM_NAME_BYTES];
@@ -95,7 +95,8 @@ struct stored_object *neonvm_pod_find(const struct vm *vm, const char *pod);
 void neonvm_pod_phase(const struct vm *vm, const char *pod, char phase[16]);
 void neonvm_pod_make_name(const struct vm *vm, char name[NEONVM_NAME_BYTES]);
 /* root is the VM's tree. The pod waits for its node, if any, to get it ready. */
-bool neonvm_pod_create(struct vm *vm, const struct json_node *root, const char *pod, const struct place *place, struct error *err);
+bool neonvm_pod_create(struct vm *vm, const struct json_node *root, const char *pod, const struct place *place,
+                       struct error *err);
 /* The node gets a pod ready NEONVM_POD_READY_MS from now. */
 void neonvm_pod_start(struct vm *vm, const char *pod);
 bool neonvm_pod_set_running(struct vm *vm, const char *pod, const char *pod_ip, struct error *err);

@@ -21,7 +21,8 @@ void machine_set_cpu(struct machine *machine, uint32_t milli)
 
 uint64_t machine_memory(const struct machine *machine, uint64_t elapsed_ns)
 {
-	uint64_t lowest = machine->memory_target > machine->shrink_floor ? machine->memory_target : machine->shrink_floor;
+	uint64_t lowest =
+		machine->memory_target > machine->shrink_floor ? machine->memory_target : machine->shrink_floor;
 	double given_back = (double)machine->shrink_bytes_per_s * ((double)elapsed_ns / NS_PER_S);
 	uint64_t memory;
 

@@ -86,7 +86,8 @@ static void set_condition(struct pass *pass, const char *status, const char *mes
 	           json_tree_set_text(arena, condition, SLICE("message"), slice_of(message)) &&
 	           json_tree_set_text(arena, condition, SLICE("reason"), SLICE("Reconciling")) &&
 	           json_tree_set_text(arena, condition, SLICE("status"), slice_of(status)) &&
-	           json_tree_set_text(arena, condition, SLICE("type"), SLICE("Available")) && json_tree_append(conditions, condition) && pass->ok;
+	           json_tree_set_text(arena, condition, SLICE("type"), SLICE("Available")) &&
+	           json_tree_append(conditions, condition) && pass->ok;
 	set(pass, "conditions", conditions);
 }
 
@@ -102,7 +103,8 @@ static void copy_revision(struct pass *pass)
 		return;
 	copy = json_tree_object(&pass->edit.arena);
 	revision = json_tree_copy(&pass->edit.arena, json_tree_find(pass->edit.root, "/spec/targetRevision/revision"));
-	pass->ok = json_tree_set(copy, SLICE("revision"), revision) && json_tree_set(copy, SLICE("updatedAt"), now_text(pass)) && pass->ok;
+	pass->ok = json_tree_set(copy, SLICE("revision"), revision) &&
+	           json_tree_set(copy, SLICE("updatedAt"), now_text(pass)) && pass->ok;
 	set(pass, "currentRevision", copy);
 }
 
@@ -241,7 +243,8 @@ static void pass_pending(struct pass *pass)
 	snprintf(vm->pod, sizeof vm->pod, "%.*s", SLICE_ARGS(pass->view.pod_name));
 	neonvm_pod_phase(vm, vm->pod, phase);
 	if (phase[0] == '\0')
-		pass->ok = vm->place.node[0] == '\0' || neonvm_pod_create(vm, pass->edit.root, vm->pod, &vm->place, &err);
+		pass->ok =
+			vm->place.node[0] == '\0' || neonvm_pod_create(vm, pass->edit.root, vm->pod, &vm->place, &err);
 	else if (strcmp(phase, "Running") == 0)
 		boot(pass);
 	else if (strcmp(phase, "Failed") == 0)
@@ -278,7 +281,8 @@ static void pass_ended(struct pass *pass)
 	struct vm *vm = pass->vm;
 	bool failed = slice_equal_text(pass->view.phase, "Failed");
 
-	if (!slice_equal_text(pass->view.restart_policy, "Always") && !(failed && slice_equal_text(pass->view.restart_policy, "OnFailure")))
+	if (!slice_equal_text(pass->view.restart_policy, "Always") &&
+	    !(failed && slice_equal_text(pass->view.restart_policy, "OnFailure")))
 		return;
 	abandon_migration(vm);
 	neonvm_pod_delete(vm, vm->pod);
@@ -360,7 +364,8 @@ static bool write_main(struct pass *pass)
 		return true;
 	}
 	if (pass->view.scaling_mode.length == 0) {
-		pass->ok = json_tree_set_text(arena, json_tree_find(pass->edit.root, "/spec"), SLICE("cpuScalingMode"), SLICE("QmpScaling"));
+		pass->ok = json_tree_set_text(arena, json_tree_find(pass->edit.root, "/spec"), SLICE("cpuScalingMode"),
+		                              SLICE("QmpScaling"));
 		return true;
 	}
 	return false;
@@ -427,8 +432,9 @@ static void conclude(struct pass *pass)
 
 static bool begin(struct pass *pass, struct vm *vm)
 {
-	struct stored_object *object = object_store_find(vm->controller->store, resource_kind(RESOURCE_VIRTUAL_MACHINES),
-	                                                 slice_of(vm->name_space), slice_of(vm->name));
+	struct stored_object *object =
+		object_store_find(vm->controller->store, resource_kind(RESOURCE_VIRTUAL_MACHINES),
+	                          slice_of(vm->name_space), slice_of(vm->name));
 	struct error err;
 
 	*pass = (struct pass){ .vm = vm, .ok = true };
@@ -487,5 +493,6 @@ void neonvm_pass(void *context)
 		return;
 	}
 	object_edit_end(&pass.edit);
-	loop_timer_start(vm->controller->loop, &vm->pass_timer, neonvm_scaled(vm->controller, NEONVM_UNPLUG_MS), unplugged, vm);
+	loop_timer_start(vm->controller->loop, &vm->pass_timer, neonvm_scaled(vm->controller, NEONVM_UNPLUG_MS),
+	                 unplugged, vm);
 }

@@ -27,7 +27,8 @@ static bool no_memory(struct error *err)
 
 struct stored_object *neonvm_pod_find(const struct vm *vm, const char *pod)
 {
-	return object_store_find(vm->controller->store, resource_kind(RESOURCE_PODS), slice_of(vm->name_space), slice_of(pod));
+	return object_store_find(vm->controller->store, resource_kind(RESOURCE_PODS), slice_of(vm->name_space),
+	                         slice_of(pod));
 }
 
 void neonvm_pod_phase(const struct vm *vm, const char *pod, char phase[16])
@@ -65,7 +66,8 @@ void neonvm_pod_make_name(const struct vm *vm, char name[NEONVM_NAME_BYTES])
 /* All of map but the key left out. */
 static struct json_node *copy_map(struct arena *arena, const struct json_node *map, const char *left_out)
 {
-	struct json_node *copy = map != NULL && map->kind == JSON_KIND_OBJECT ? json_tree_copy(arena, map) : json_tree_object(arena);
+	struct json_node *copy =
+		map != NULL && map->kind == JSON_KIND_OBJECT ? json_tree_copy(arena, map) : json_tree_object(arena);
 
 	json_tree_remove(copy, slice_of(left_out));
 	return copy;
@@ -115,8 +117,8 @@ static void print_resources(struct buffer *text, const struct vm_view *view)
 	json_writer_object_end(&writer);
 }
 
-static bool set_printed(struct arena *arena, struct json_node *map, const char *key, void (*print)(struct buffer *, const struct vm_view *),
-                        const struct vm_view *view)
+static bool set_printed(struct arena *arena, struct json_node *map, const char *key,
+                        void (*print)(struct buffer *, const struct vm_view *), const struct vm_view *view)
 {
 	struct buffer text;
 	bool ok;
@@ -145,14 +147,15 @@ static bool set_overcommit(struct arena *arena, struct json_node *map, const str
 }
 
 /* pod_annotations: the pod's own so far, of which those of the network stay; may be NULL. */
-static bool set_copies(struct arena *arena, struct json_node *metadata, const struct json_node *root, const struct json_node *pod_annotations)
+static bool set_copies(struct arena *arena, struct json_node *metadata, const struct json_node *root,
+                       const struct json_node *pod_annotations)
 {
 	static const char *const KEPT[] = { "k8s.v1.cni.cncf.io/networks", "k8s.v1.cni.cncf.io/network-status",
 		                            "k8s.v1.cni.cncf.io/networks-status" };
 	struct vm_view view = vm_view_read(root);
 	struct json_node *labels = copy_map(arena, json_tree_find(root, "/metadata/labels"), "");
-	struct json_node *annotations =
-		copy_map(arena, json_tree_find(root, "/metadata/annotations"), "kubectl.kubernetes.io/last-applied-configuration");
+	struct json_node *annotations = copy_map(arena, json_tree_find(root, "/metadata/annotations"),
+	                                         "kubectl.kubernetes.io/last-applied-configuration");
 
 	for (size_t i = 0; i < sizeof KEPT / sizeof *KEPT; i++) {
 		const struct json_node *kept = json_tree_member(pod_annotations, slice_of(KEPT[i]));
@@ -162,10 +165,12 @@ static bool set_copies(struct arena *arena, struct json_node *metadata, const st
 	}
 	return json_tree_set_text(arena, labels, SLICE("app.kubernetes.io/name"), SLICE("NeonVM")) &&
 	       json_tree_set_text(arena, labels, SLICE("vm.neon.tech/name"), view.name) &&
-	       json_tree_set_text(arena, annotations, SLICE("kubectl.kubernetes.io/default-container"), SLICE("neonvm-runner")) &&
+	       json_tree_set_text(arena, annotations, SLICE("kubectl.kubernetes.io/default-container"),
+	                          SLICE("neonvm-runner")) &&
 	       set_printed(arena, annotations, "vm.neon.tech/usage", print_usage, &view) &&
-	       set_printed(arena, annotations, "vm.neon.tech/resources", print_resources, &view) && set_overcommit(arena, annotations, root) &&
-	       json_tree_set(metadata, SLICE("labels"), labels) && json_tree_set(metadata, SLICE("annotations"), annotations);
+	       set_printed(arena, annotations, "vm.neon.tech/resources", print_resources, &view) &&
+	       set_overcommit(arena, annotations, root) && json_tree_set(metadata, SLICE("labels"), labels) &&
+	       json_tree_set(metadata, SLICE("annotations"), annotations);
 }
 
 bool neonvm_pod_copy_labels(struct vm *vm, const struct json_node *root, const char *pod, struct error *err)
@@ -195,34 +200,39 @@ static bool set_owner(struct arena *arena, struct json_node *metadata, const str
 
 	return json_tree_set_text(arena, owner, SLICE("apiVersion"), SLICE("vm.neon.tech/v1")) &&
 	       json_tree_set_text(arena, owner, SLICE("kind"), SLICE("VirtualMachine")) &&
-	       json_tree_set_text(arena, owner, SLICE("name"), json_tree_text(json_tree_find(root, "/metadata/name"))) &&
+	       json_tree_set_text(arena, owner, SLICE("name"),
+	                          json_tree_text(json_tree_find(root, "/metadata/name"))) &&
 	       json_tree_set_text(arena, owner, SLICE("uid"), json_tree_text(json_tree_find(root, "/metadata/uid"))) &&
 	       json_tree_set(owner, SLICE("controller"), json_tree_bool(arena, true)) &&
-	       json_tree_set(owner, SLICE("blockOwnerDeletion"), json_tree_bool(arena, true)) && json_tree_append(owners, owner) &&
-	       json_tree_set(metadata, SLICE("ownerReferences"), owners);
+	       json_tree_set(owner, SLICE("blockOwnerDeletion"), json_tree_bool(arena, true)) &&
+	       json_tree_append(owners, owner) && json_tree_set(metadata, SLICE("ownerReferences"), owners);
 }
 
-static bool build(struct arena *arena, struct json_node *tree, const struct vm *vm, const struct json_node *root, const char *pod,
-                  const struct place *place)
+static bool build(struct arena *arena, struct json_node *tree, const struct vm *vm, const struct json_node *root,
+                  const char *pod, const struct place *place)
 {
 	struct json_node *metadata = json_tree_find(tree, "/metadata");
 	struct json_node *spec = json_tree_find(tree, "/spec");
 	struct slice scheduler = json_tree_text(json_tree_find(root, "/spec/schedulerName"));
 
 	return json_tree_set_text(arena, metadata, SLICE("name"), slice_of(pod)) &&
-	       json_tree_set_text(arena, metadata, SLICE("namespace"), slice_of(vm->name_space)) && set_copies(arena, metadata, root, NULL) &&
-	       set_owner(arena, metadata, root) && json_tree_set_text(arena, spec, SLICE("nodeName"), slice_of(place->node)) &&
-	       json_tree_set_text(arena, spec, SLICE("schedulerName"), scheduler.length > 0 ? scheduler : SLICE("default-scheduler"));
+	       json_tree_set_text(arena, metadata, SLICE("namespace"), slice_of(vm->name_space)) &&
+	       set_copies(arena, metadata, root, NULL) && set_owner(arena, metadata, root) &&
+	       json_tree_set_text(arena, spec, SLICE("nodeName"), slice_of(place->node)) &&
+	       json_tree_set_text(arena, spec, SLICE("schedulerName"),
+	                          scheduler.length > 0 ? scheduler : SLICE("default-scheduler"));
 }
 
-bool neonvm_pod_create(struct vm *vm, const struct json_node *root, const char *pod, const struct place *place, struct error *err)
+bool neonvm_pod_create(struct vm *vm, const struct json_node *root, const char *pod, const struct place *place,
+                       struct error *err)
 {
 	struct arena arena;
 	struct json_node *tree = NULL;
 	bool ok;
 
 	arena_init(&arena, OBJECT_STORE_ARENA_BYTES);
-	ok = json_tree_parse(slice_of(POD_TEMPLATE), &arena, &tree, err) && (build(&arena, tree, vm, root, pod, place) || no_memory(err)) &&
+	ok = json_tree_parse(slice_of(POD_TEMPLATE), &arena, &tree, err) &&
+	     (build(&arena, tree, vm, root, pod, place) || no_memory(err)) &&
 	     object_store_add(vm->controller->store, resource_kind(RESOURCE_PODS), tree, &arena, NULL, err);
 	arena_destroy(&arena);
 	return ok;
@@ -246,7 +256,8 @@ void neonvm_pod_start(struct vm *vm, const char *pod)
 {
 	if (pod != vm->starting_pod)
 		snprintf(vm->starting_pod, sizeof vm->starting_pod, "%s", pod);
-	loop_timer_start(vm->controller->loop, &vm->ready_timer, neonvm_scaled(vm->controller, NEONVM_POD_READY_MS), on_ready, vm);
+	loop_timer_start(vm->controller->loop, &vm->ready_timer, neonvm_scaled(vm->controller, NEONVM_POD_READY_MS),
+	                 on_ready, vm);
 }
 
 static bool set_status(struct vm *vm, const char *pod, const char *text, const char *pod_ip, struct error *err)
@@ -273,18 +284,20 @@ static bool set_status(struct vm *vm, const char *pod, const char *text, const c
 
 bool neonvm_pod_set_running(struct vm *vm, const char *pod, const char *pod_ip, struct error *err)
 {
-	static const char STATUS[] = "{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"
-				     "\"containerStatuses\":[{\"name\":\"neonvm-runner\",\"ready\":true,\"restartCount\":0,"
-				     "\"image\":\"neonvm-runner:dev\",\"started\":true}],\"qosClass\":\"BestEffort\"}";
+	static const char STATUS[] =
+		"{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"
+		"\"containerStatuses\":[{\"name\":\"neonvm-runner\",\"ready\":true,\"restartCount\":0,"
+		"\"image\":\"neonvm-runner:dev\",\"started\":true}],\"qosClass\":\"BestEffort\"}";
 
 	return set_status(vm, pod, STATUS, pod_ip, err);
 }
 
 bool neonvm_pod_set_failed(struct vm *vm, const char *pod, struct error *err)
 {
-	static const char STATUS[] = "{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\"}],"
-				     "\"containerStatuses\":[{\"name\":\"neonvm-runner\",\"ready\":false,\"restartCount\":0,"
-				     "\"image\":\"neonvm-runner:dev\",\"started\":false}],\"qosClass\":\"BestEffort\"}";
+	static const char STATUS[] =
+		"{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\"}],"
+		"\"containerStatuses\":[{\"name\":\"neonvm-runner\",\"ready\":false,\"restartCount\":0,"
+		"\"image\":\"neonvm-runner:dev\",\"started\":false}],\"qosClass\":\"BestEffort\"}";
 
 	return set_status(vm, pod, STATUS, NULL, err);
 }

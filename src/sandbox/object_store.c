@@ -94,8 +94,8 @@ void object_store_ignore(struct object_observer *observer)
 
 /* ---- objects ---- */
 
-size_t object_store_place(const struct object_store *store, const struct resource_kind *kind, struct slice name_space, struct slice name,
-                          bool *ret_there)
+size_t object_store_place(const struct object_store *store, const struct resource_kind *kind, struct slice name_space,
+                          struct slice name, bool *ret_there)
 {
 	const struct kind_store *kept = &store->kinds[resource_of(kind)];
 	size_t low = 0;
@@ -118,8 +118,8 @@ size_t object_store_place(const struct object_store *store, const struct resourc
 	return low;
 }
 
-struct stored_object *object_store_find(const struct object_store *store, const struct resource_kind *kind, struct slice name_space,
-                                        struct slice name)
+struct stored_object *object_store_find(const struct object_store *store, const struct resource_kind *kind,
+                                        struct slice name_space, struct slice name)
 {
 	bool there;
 	size_t place = object_store_place(store, kind, name_space, name, &there);
@@ -145,7 +145,7 @@ static bool grow(struct stored_object ***objects, size_t count, size_t *capacity
 
 	if (count < *capacity)
 		return true;
-	grown = memory_resize(*objects, larger * sizeof *grown);
+	grown = memory_resize(*objects, larger * sizeof(struct stored_object *));
 	if (grown == NULL)
 		return false;
 	*objects = grown;
@@ -211,7 +211,8 @@ void object_store_apply(struct object_store *store, const struct object_change *
 	/* The store's reference to the object before passes on to the change. */
 	store->version = after->version;
 	remember(kept, change);
-	for (struct object_observer *observer = store->observers.next; observer != &store->observers; observer = observer->next)
+	for (struct object_observer *observer = store->observers.next; observer != &store->observers;
+	     observer = observer->next)
 		observer->on_change(observer->context, change);
 }
 
@@ -220,7 +221,8 @@ uint64_t object_store_floor(const struct object_store *store, const struct resou
 	return store->kinds[resource_of(kind)].floor;
 }
 
-const struct object_change *object_store_change(const struct object_store *store, const struct resource_kind *kind, size_t index)
+const struct object_change *object_store_change(const struct object_store *store, const struct resource_kind *kind,
+                                                size_t index)
 {
 	const struct kind_store *kept = &store->kinds[resource_of(kind)];
 
@@ -279,7 +281,8 @@ bool object_store_snapshot(const struct object_store *store, const struct resour
 {
 	const struct kind_store *kept = &store->kinds[resource_of(kind)];
 	size_t capacity = kept->count + 1;
-	struct object_snapshot snapshot = { .objects = memory_allocate(capacity * sizeof *snapshot.objects), .count = kept->count };
+	struct object_snapshot snapshot = { .objects = memory_allocate(capacity * sizeof(struct stored_object *)),
+		                            .count = kept->count };
 	bool ok = snapshot.objects != NULL;
 
 	if (ok && kept->count > 0)

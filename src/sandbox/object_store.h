@@ -20,9 +20,10 @@
 #include "sandbox/resource_kinds.h"
 
 enum {
-	OBJECT_STORE_OBJECTS = 1000000,         /* of one kind */
+	OBJECT_STORE_OBJECTS = 1000000,          /* of one kind */
 	OBJECT_STORE_OBJECT_BYTES = 1536 * 1024, /* one object's text: what etcd takes */
-	OBJECT_STORE_ARENA_BYTES = 64 * OBJECT_STORE_OBJECT_BYTES, /* for one write: tokens and trees of the old object and the new */
+	OBJECT_STORE_ARENA_BYTES =
+		64 * OBJECT_STORE_OBJECT_BYTES, /* for one write: tokens and trees of the old object and the new */
 	OBJECT_STORE_HISTORY = 1024,            /* changes remembered for each kind (the original: about 100 or more) */
 };
 
@@ -30,7 +31,7 @@ struct object_store;
 
 struct stored_object {
 	const struct resource_kind *kind;
-	uint64_t version; /* metadata.resourceVersion */
+	uint64_t version;        /* metadata.resourceVersion */
 	struct slice name_space; /* empty for kinds without */
 	struct slice name;
 	struct slice text;
@@ -65,8 +66,8 @@ struct stored_object *stored_object_hold(struct stored_object *object);
 void stored_object_release(struct stored_object *object); /* NULL is fine */
 
 /* NULL if there is none. Not held. */
-struct stored_object *object_store_find(const struct object_store *store, const struct resource_kind *kind, struct slice name_space,
-                                        struct slice name);
+struct stored_object *object_store_find(const struct object_store *store, const struct resource_kind *kind,
+                                        struct slice name_space, struct slice name);
 size_t object_store_count(const struct object_store *store, const struct resource_kind *kind);
 /* In the order of namespace and name; index below the count. Not held. */
 struct stored_object *object_store_at(const struct object_store *store, const struct resource_kind *kind, size_t index);
@@ -76,7 +77,8 @@ struct stored_object *object_store_at(const struct object_store *store, const st
 /* Changes after this version are all remembered; 0: everything is. */
 uint64_t object_store_floor(const struct object_store *store, const struct resource_kind *kind);
 /* The index-th remembered change, oldest first; NULL behind the last one. */
-const struct object_change *object_store_change(const struct object_store *store, const struct resource_kind *kind, size_t index);
+const struct object_change *object_store_change(const struct object_store *store, const struct resource_kind *kind,
+                                                size_t index);
 /* Forgets all changes, and raises the version: whatever version anybody knows is too old now. */
 void object_store_compact(struct object_store *store);
 
@@ -97,18 +99,18 @@ void object_snapshot_release(struct object_snapshot *snapshot); /* also fine on 
  */
 
 /* Sets uid, creationTimestamp, resourceVersion, and a custom object's generation. ERROR_REFUSED if the name is taken. */
-bool object_store_add(struct object_store *store, const struct resource_kind *kind, struct json_node *root, struct arena *arena,
-                      struct stored_object **ret_object, struct error *err);
+bool object_store_add(struct object_store *store, const struct resource_kind *kind, struct json_node *root,
+                      struct arena *arena, struct stored_object **ret_object, struct error *err);
 /*
  * Replaces current, which must be the newest. What a write can't change is put back (name, uid, creationTimestamp, …); generation
  * rises when a custom object changed outside of metadata and status. If nothing changed, nothing is written: *ret_object is current. An object
  * that is marked as deleted goes when its last finalizer does; *ret_object is its last state then.
  */
-bool object_store_replace(struct object_store *store, struct stored_object *current, struct json_node *root, struct arena *arena,
-                          struct stored_object **ret_object, struct error *err);
+bool object_store_replace(struct object_store *store, struct stored_object *current, struct json_node *root,
+                          struct arena *arena, struct stored_object **ret_object, struct error *err);
 /* Removes current, or marks it as deleted if it has finalizers. *ret_object: its last state; *ret_gone: whether it was removed. */
-bool object_store_delete(struct object_store *store, struct stored_object *current, struct stored_object **ret_object, bool *ret_gone,
-                         struct error *err);
+bool object_store_delete(struct object_store *store, struct stored_object *current, struct stored_object **ret_object,
+                         bool *ret_gone, struct error *err);
 
 /* ---- changing an object from inside the program ---- */
 

@@ -22,8 +22,8 @@ struct object_store {
 };
 
 /* Where the object is, or would be. */
-size_t object_store_place(const struct object_store *store, const struct resource_kind *kind, struct slice name_space, struct slice name,
-                          bool *ret_there);
+size_t object_store_place(const struct object_store *store, const struct resource_kind *kind, struct slice name_space,
+                          struct slice name, bool *ret_there);
 /* Makes sure that object_store_apply can't fail. */
 bool object_store_make_room(struct object_store *store, const struct resource_kind *kind, struct error *err);
 /* Puts the change into effect, remembers it and tells observers. References to both objects are taken over. */

@@ -80,7 +80,8 @@ static bool check_texts(struct json_node *metadata, const char *key, struct erro
 		return error_set(err, ERROR_SYNTAX, "metadata.%s is no object", key);
 	for (const struct json_node *entry = map != NULL ? map->first : NULL; entry != NULL; entry = entry->next)
 		if (entry->kind != JSON_KIND_STRING)
-			return error_set(err, ERROR_SYNTAX, "metadata.%s.%.*s is no string", key, SLICE_ARGS(entry->key));
+			return error_set(err, ERROR_SYNTAX, "metadata.%s.%.*s is no string", key,
+			                 SLICE_ARGS(entry->key));
 	return true;
 }
 
@@ -94,13 +95,15 @@ static bool copy_labels(struct stored_object *object, const struct json_node *la
 	for (const struct json_node *label = labels->first; label != NULL; label = label->next) {
 		struct json_pair *pair = &object->labels[object->label_count++];
 
-		if (!arena_copy(&object->arena, label->key, &pair->key) || !arena_copy(&object->arena, label->text, &pair->value))
+		if (!arena_copy(&object->arena, label->key, &pair->key) ||
+		    !arena_copy(&object->arena, label->text, &pair->value))
 			return false;
 	}
 	return true;
 }
 
-static struct stored_object *make_object(const struct resource_kind *kind, const struct json_node *root, uint64_t version, struct error *err)
+static struct stored_object *make_object(const struct resource_kind *kind, const struct json_node *root,
+                                         uint64_t version, struct error *err)
 {
 	struct stored_object *object = memory_allocate(sizeof *object);
 	struct buffer text;
@@ -117,7 +120,8 @@ static struct stored_object *make_object(const struct resource_kind *kind, const
 	buffer_init(&text, OBJECT_STORE_OBJECT_BYTES);
 	ok = json_tree_print(root, &text, err);
 	if (ok && !(copy_labels(object, json_tree_find(root, "/metadata/labels")) &&
-	            arena_copy(&object->arena, json_tree_text(json_tree_find(root, "/metadata/namespace")), &object->name_space) &&
+	            arena_copy(&object->arena, json_tree_text(json_tree_find(root, "/metadata/namespace")),
+	                       &object->name_space) &&
 	            arena_copy(&object->arena, json_tree_text(json_tree_find(root, "/metadata/name")), &object->name) &&
 	            arena_copy(&object->arena, buffer_slice(&text), &object->text)))
 		ok = error_set(err, ERROR_NO_MEMORY, "no memory for an object");
@@ -138,10 +142,12 @@ static bool set_version(struct json_node *root, struct arena *arena, uint64_t ve
 	char text[24];
 
 	snprintf(text, sizeof text, "%" PRIu64, version);
-	return json_tree_set_text(arena, json_tree_find(root, "/metadata"), SLICE("resourceVersion"), slice_of(text)) || no_memory(err);
+	return json_tree_set_text(arena, json_tree_find(root, "/metadata"), SLICE("resourceVersion"), slice_of(text)) ||
+	       no_memory(err);
 }
 
-static bool set_instant(struct json_node *root, struct arena *arena, struct slice key, int64_t wall_ns, struct error *err)
+static bool set_instant(struct json_node *root, struct arena *arena, struct slice key, int64_t wall_ns,
+                        struct error *err)
 {
 	struct buffer text;
 	bool ok;
@@ -158,8 +164,9 @@ static void make_uid(struct loop *loop, char text[UID_BYTES])
 	uint64_t high = rng_next(loop_rng(loop));
 	uint64_t low = rng_next(loop_rng(loop));
 
-	snprintf(text, UID_BYTES, "%08x-%04x-4%03x-%04x-%012" PRIx64, (unsigned)(high >> 32), (unsigned)(high >> 16 & 0xffff),
-	         (unsigned)(high & 0xfff), (unsigned)(low >> 48 & 0x3fff) | 0x8000U, low & 0xffffffffffff);
+	snprintf(text, UID_BYTES, "%08x-%04x-4%03x-%04x-%012" PRIx64, (unsigned)(high >> 32),
+	         (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xfff), (unsigned)(low >> 48 & 0x3fff) | 0x8000U,
+	         low & 0xffffffffffff);
 }
 
 /* What every write does: kind and version at the top, texts checked, keys in order. */
@@ -177,8 +184,8 @@ static bool complete(const struct resource_kind *kind, struct json_node *root, s
 
 /* ---- add ---- */
 
-static bool set_first_values(struct object_store *store, const struct resource_kind *kind, struct json_node *root, struct arena *arena,
-                             struct error *err)
+static bool set_first_values(struct object_store *store, const struct resource_kind *kind, struct json_node *root,
+                             struct arena *arena, struct error *err)
 {
 	char uid[UID_BYTES];
 	struct json_node *metadata = json_tree_find(root, "/metadata");
@@ -195,8 +202,8 @@ static bool set_first_values(struct object_store *store, const struct resource_k
 	       set_version(root, arena, store->version + 1, err);
 }
 
-bool object_store_add(struct object_store *store, const struct resource_kind *kind, struct json_node *root, struct arena *arena,
-                      struct stored_object **ret_object, struct error *err)
+bool object_store_add(struct object_store *store, const struct resource_kind *kind, struct json_node *root,
+                      struct arena *arena, struct stored_object **ret_object, struct error *err)
 {
 	struct stored_object *object;
 
@@ -208,7 +215,8 @@ bool object_store_add(struct object_store *store, const struct resource_kind *ki
 		return false;
 	if (object->name.length == 0 || (object->name_space.length > 0) != kind->namespaced) {
 		stored_object_release(object);
-		return error_set(err, ERROR_SYNTAX, "%s need a name%s", kind->plural, kind->namespaced ? " and a namespace" : ", but no namespace");
+		return error_set(err, ERROR_SYNTAX, "%s need a name%s", kind->plural,
+		                 kind->namespaced ? " and a namespace" : ", but no namespace");
 	}
 	if (object_store_find(store, kind, object->name_space, object->name) != NULL) {
 		stored_object_release(object);
@@ -229,8 +237,10 @@ bool object_store_add(struct object_store *store, const struct resource_kind *ki
 /* What no write changes. */
 static bool restore(struct json_node *root, const struct json_node *old, struct arena *arena, struct error *err)
 {
-	static const char *const KEPT[] = { "name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-		                            "generation" };
+	static const char *const KEPT[] = {
+		"name",      "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+		"generation"
+	};
 	struct json_node *metadata = json_tree_find(root, "/metadata");
 	const struct json_node *old_metadata = json_tree_find(old, "/metadata");
 	const struct json_node *managed = json_tree_find(old_metadata, "/managedFields");
@@ -255,7 +265,8 @@ static bool content_differs(const struct resource_kind *kind, const struct json_
 
 	for (size_t i = 0; i < 2; i++) {
 		for (const struct json_node *member = sides[i]->first; member != NULL; member = member->next) {
-			if (slice_equal_text(member->key, "metadata") || (kind->has_status && slice_equal_text(member->key, "status")))
+			if (slice_equal_text(member->key, "metadata") ||
+			    (kind->has_status && slice_equal_text(member->key, "status")))
 				continue;
 			if (!json_tree_equal(member, json_tree_member(sides[1 - i], member->key)))
 				return true;
@@ -277,12 +288,14 @@ static bool is_over(const struct json_node *root)
 {
 	const struct json_node *finalizers = json_tree_find(root, "/metadata/finalizers");
 
-	return json_tree_find(root, "/metadata/deletionTimestamp") != NULL && (finalizers == NULL || finalizers->count == 0);
+	return json_tree_find(root, "/metadata/deletionTimestamp") != NULL &&
+	       (finalizers == NULL || finalizers->count == 0);
 }
 
 /* Stores root, whose keys are in order but for the version. */
-static bool apply_tree(struct object_store *store, enum object_change_type type, struct stored_object *current, struct json_node *root,
-                       struct arena *arena, struct stored_object **ret_object, struct error *err)
+static bool apply_tree(struct object_store *store, enum object_change_type type, struct stored_object *current,
+                       struct json_node *root, struct arena *arena, struct stored_object **ret_object,
+                       struct error *err)
 {
 	struct stored_object *object;
 
@@ -298,8 +311,8 @@ static bool apply_tree(struct object_store *store, enum object_change_type type,
 	return true;
 }
 
-static bool is_unchanged(const struct stored_object *current, struct json_node *root, struct arena *arena, bool *ret_unchanged,
-                         struct error *err)
+static bool is_unchanged(const struct stored_object *current, struct json_node *root, struct arena *arena,
+                         bool *ret_unchanged, struct error *err)
 {
 	struct buffer text;
 	bool ok;
@@ -314,8 +327,8 @@ static bool is_unchanged(const struct stored_object *current, struct json_node *
 	return ok;
 }
 
-bool object_store_replace(struct object_store *store, struct stored_object *current, struct json_node *root, struct arena *arena,
-                          struct stored_object **ret_object, struct error *err)
+bool object_store_replace(struct object_store *store, struct stored_object *current, struct json_node *root,
+                          struct arena *arena, struct stored_object **ret_object, struct error *err)
 {
 	struct json_node *old;
 	bool unchanged = false;
@@ -330,13 +343,14 @@ bool object_store_replace(struct object_store *store, struct stored_object *curr
 	}
 	if (current->kind->custom && content_differs(current->kind, old, root) && !raise_generation(root, arena, err))
 		return false;
-	return apply_tree(store, is_over(root) ? OBJECT_DELETED : OBJECT_MODIFIED, current, root, arena, ret_object, err);
+	return apply_tree(store, is_over(root) ? OBJECT_DELETED : OBJECT_MODIFIED, current, root, arena, ret_object,
+	                  err);
 }
 
 /* ---- delete ---- */
 
-static bool mark_deleted(struct object_store *store, struct stored_object *current, struct json_node *root, struct arena *arena, int grace_s,
-                         struct stored_object **ret_object, struct error *err)
+static bool mark_deleted(struct object_store *store, struct stored_object *current, struct json_node *root,
+                         struct arena *arena, int grace_s, struct stored_object **ret_object, struct error *err)
 {
 	struct json_node *metadata = json_tree_find(root, "/metadata");
 	int64_t when_ns = loop_wall_ns(store->loop) + (int64_t)grace_s * NS_PER_S;
@@ -350,8 +364,8 @@ static bool mark_deleted(struct object_store *store, struct stored_object *curre
 	return apply_tree(store, OBJECT_MODIFIED, current, root, arena, ret_object, err);
 }
 
-bool object_store_delete(struct object_store *store, struct stored_object *current, struct stored_object **ret_object, bool *ret_gone,
-                         struct error *err)
+bool object_store_delete(struct object_store *store, struct stored_object *current, struct stored_object **ret_object,
+                         bool *ret_gone, struct error *err)
 {
 	struct arena arena;
 	struct json_node *root;

@@ -51,12 +51,13 @@ bool report_init(struct report *report, const struct judge *judge, const struct 
 	struct scheduler_plugin_counters scheduler = cluster_scheduler_counters(cluster);
 	struct control_plane_counters api = cluster_api_counters(cluster);
 	struct sandbox_report_report *message = &report->message;
+	uint64_t duration_ms = (duration_ns + NS_PER_MS / 2) / NS_PER_MS;
 
 	*report = (struct report){
 		.message = {
 			.generation = SLICE("B"),
 			.seed = options->seed,
-			.duration_seconds = (double)((duration_ns + NS_PER_MS / 2) / NS_PER_MS) / 1000,
+			.duration_seconds = (double)duration_ms / 1000,
 			.speed = options->speed,
 			.nodes = options->nodes,
 			.phases = judge->phase + 1,
@@ -118,14 +119,19 @@ static void print_vm(const struct sandbox_report_vm *vm, struct buffer *out)
 	buffer_append_char(out, '\n');
 }
 
+static const char *plural(size_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 bool report_print_text(const struct report *report, struct buffer *out, struct error *err)
 {
 	const struct sandbox_report_report *message = &report->message;
 
-	buffer_append_format(out, "ballast sandbox: %u VM%s on %u node%s, seed %llu, speed %g, %.1f s, %u phases\n\n",
-	                     (unsigned)message->vms_count, message->vms_count == 1 ? "" : "s", message->nodes,
-	                     message->nodes == 1 ? "" : "s", (unsigned long long)message->seed, message->speed,
-	                     message->duration_seconds, message->phases);
+	buffer_append_format(out, "ballast sandbox: %u VM%s on %u node%s, seed %llu, speed %g, %.1f s, %u phase%s\n\n",
+	                     (unsigned)message->vms_count, plural(message->vms_count), message->nodes,
+	                     plural(message->nodes), (unsigned long long)message->seed, message->speed,
+	                     message->duration_seconds, message->phases, plural(message->phases));
 	buffer_append_text(out, "VM           workload    range  final  goal  patches   up  down  denied  "
 	                        "seconds to reach each goal\n");
 	for (size_t i = 0; i < message->vms_count; i++)
@@ -136,12 +142,12 @@ bool report_print_text(const struct report *report, struct buffer *out, struct e
 	                     "vm-monitors       %u connections, %u upscales, %u downscales, %u health checks\n"
 	                     "Kubernetes API    %u lists, %u watches, %u patches\n"
 	                     "agent             %.1f MiB resident, %.2f s of CPU\n"
-	                     "left alone        %u VMs not to be scaled\n\n",
+	                     "left alone        %u VM%s not to be scaled\n\n",
 	                     message->scheduler.requests, message->scheduler.denials, message->monitor.connections,
 	                     message->monitor.upscales, message->monitor.downscales, message->monitor.health_checks,
 	                     message->api.lists, message->api.watches, message->api.patches,
 	                     (double)message->agent.max_resident_kib / 1024, message->agent.cpu_seconds,
-	                     message->ignored_vms);
+	                     message->ignored_vms, plural(message->ignored_vms));
 	if (message->mismatches_count == 0)
 		buffer_append_text(out, "Everything went as the workload states it.\n");
 	else

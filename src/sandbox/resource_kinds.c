@@ -7,49 +7,32 @@
 #define CSI .group = "csi-baremetal.dell.com", .version = "v1", .custom = true
 
 static const struct resource_kind KINDS[RESOURCE_COUNT] = {
-	[RESOURCE_PODS] = { CORE,
-	                    .kind = "Pod",
-	                    .plural = "pods",
-	                    .namespaced = true,
-	                    .has_status = true,
+	[RESOURCE_PODS] = { CORE, .kind = "Pod", .plural = "pods", .namespaced = true, .has_status = true,
 	                    .empty = ",\"spec\":{\"containers\":null},\"status\":{}",
-	                    .fields = { "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
-	                                "status.phase", "status.podIP", "status.nominatedNodeName" } },
-	[RESOURCE_NODES] = { CORE,
-	                     .kind = "Node",
-	                     .plural = "nodes",
-	                     .has_status = true,
-	                     .empty = ",\"spec\":{},\"status\":{\"daemonEndpoints\":{\"kubeletEndpoint\":{\"Port\":0}},\"nodeInfo\":{"
-	                              "\"machineID\":\"\",\"systemUUID\":\"\",\"bootID\":\"\",\"kernelVersion\":\"\",\"osImage\":\"\","
-	                              "\"containerRuntimeVersion\":\"\",\"kubeletVersion\":\"\",\"kubeProxyVersion\":\"\","
-	                              "\"operatingSystem\":\"\",\"architecture\":\"\"}}",
+	                    .fields = { "spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
+	                                "spec.serviceAccountName", "status.phase", "status.podIP",
+	                                "status.nominatedNodeName" } },
+	[RESOURCE_NODES] = { CORE, .kind = "Node", .plural = "nodes", .has_status = true,
+	                     .empty =
+	                             ",\"spec\":{},\"status\":{\"daemonEndpoints\":{\"kubeletEndpoint\":{\"Port\":0}},\"nodeInfo\":{"
+	                             "\"machineID\":\"\",\"systemUUID\":\"\",\"bootID\":\"\",\"kernelVersion\":\"\",\"osImage\":\"\","
+	                             "\"containerRuntimeVersion\":\"\",\"kubeletVersion\":\"\",\"kubeProxyVersion\":\"\","
+	                             "\"operatingSystem\":\"\",\"architecture\":\"\"}}",
 	                     .fields = { "spec.unschedulable" } },
-	[RESOURCE_NAMESPACES] = { CORE,
-	                          .kind = "Namespace",
-	                          .plural = "namespaces",
-	                          .has_status = true,
-	                          .empty = ",\"spec\":{},\"status\":{}",
-	                          .fields = { "status.phase" } },
-	[RESOURCE_CLAIMS] = { CORE,
-	                      .kind = "PersistentVolumeClaim",
-	                      .plural = "persistentvolumeclaims",
-	                      .namespaced = true,
-	                      .has_status = true,
+	[RESOURCE_NAMESPACES] = { CORE, .kind = "Namespace", .plural = "namespaces", .has_status = true,
+	                          .empty = ",\"spec\":{},\"status\":{}", .fields = { "status.phase" } },
+	[RESOURCE_CLAIMS] = { CORE, .kind = "PersistentVolumeClaim", .plural = "persistentvolumeclaims",
+	                      .namespaced = true, .has_status = true,
 	                      .empty = ",\"spec\":{\"resources\":{}},\"status\":{}" },
-	[RESOURCE_PERSISTENT_VOLUMES] = { CORE,
-	                                  .kind = "PersistentVolume",
-	                                  .plural = "persistentvolumes",
-	                                  .has_status = true,
-	                                  .empty = ",\"spec\":{},\"status\":{}" },
+	[RESOURCE_PERSISTENT_VOLUMES] = { CORE, .kind = "PersistentVolume", .plural = "persistentvolumes",
+	                                  .has_status = true, .empty = ",\"spec\":{},\"status\":{}" },
 	[RESOURCE_CONFIG_MAPS] = { CORE, .kind = "ConfigMap", .plural = "configmaps", .namespaced = true, .empty = "" },
-	[RESOURCE_EVENTS] = { CORE,
-	                      .kind = "Event",
-	                      .plural = "events",
-	                      .namespaced = true,
-	                      .empty = ",\"involvedObject\":{},\"source\":{},\"firstTimestamp\":null,\"lastTimestamp\":null,\"eventTime\":null,"
-	                               "\"reportingComponent\":\"\",\"reportingInstance\":\"\"",
-	                      .fields = { "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
-	                                  "reason", "source", "type" } },
+	[RESOURCE_EVENTS] = { CORE, .kind = "Event", .plural = "events", .namespaced = true,
+	                      .empty =
+	                              ",\"involvedObject\":{},\"source\":{},\"firstTimestamp\":null,\"lastTimestamp\":null,\"eventTime\":null,"
+	                              "\"reportingComponent\":\"\",\"reportingInstance\":\"\"",
+	                      .fields = { "involvedObject.kind", "involvedObject.namespace", "involvedObject.name",
+	                                  "involvedObject.uid", "reason", "source", "type" } },
 	[RESOURCE_STORAGE_CLASSES] = { .group = "storage.k8s.io",
 	                               .version = "v1",
 	                               .kind = "StorageClass",
@@ -57,7 +40,8 @@ static const struct resource_kind KINDS[RESOURCE_COUNT] = {
 	                               .empty = ",\"provisioner\":\"\"" },
 	[RESOURCE_VIRTUAL_MACHINES] = { NEON, .kind = "VirtualMachine", .plural = "virtualmachines" },
 	[RESOURCE_MIGRATIONS] = { NEON, .kind = "VirtualMachineMigration", .plural = "virtualmachinemigrations" },
-	[RESOURCE_RESERVATIONS] = { CSI, .kind = "AvailableCapacityReservation", .plural = "availablecapacityreservations" },
+	[RESOURCE_RESERVATIONS] = { CSI, .kind = "AvailableCapacityReservation",
+	                            .plural = "availablecapacityreservations" },
 	[RESOURCE_CAPACITIES] = { CSI, .kind = "AvailableCapacity", .plural = "availablecapacities" },
 	[RESOURCE_VOLUMES] = { CSI, .kind = "Volume", .plural = "volumes", .namespaced = true },
 	[RESOURCE_DRIVES] = { CSI, .kind = "Drive", .plural = "drives" },
@@ -99,5 +83,6 @@ const struct resource_kind *resource_kind_of(struct slice api_version, struct sl
 
 void resource_kind_api_version(const struct resource_kind *kind, char text[RESOURCE_API_VERSION_BYTES])
 {
-	snprintf(text, RESOURCE_API_VERSION_BYTES, "%s%s%s", kind->group, kind->group[0] != '\0' ? "/" : "", kind->version);
+	snprintf(text, RESOURCE_API_VERSION_BYTES, "%s%s%s", kind->group, kind->group[0] != '\0' ? "/" : "",
+	         kind->version);
 }

@@ -19,7 +19,7 @@ enum resource {
 	RESOURCE_EVENTS,
 	RESOURCE_STORAGE_CLASSES,
 	RESOURCE_VIRTUAL_MACHINES,
-	RESOURCE_MIGRATIONS, /* VirtualMachineMigration */
+	RESOURCE_MIGRATIONS,   /* VirtualMachineMigration */
 	RESOURCE_RESERVATIONS, /* csi-baremetal's AvailableCapacityReservation, and the rest of its group */
 	RESOURCE_CAPACITIES,
 	RESOURCE_VOLUMES,
@@ -38,9 +38,10 @@ struct resource_kind {
 	const char *kind;
 	const char *plural;
 	bool namespaced;
-	bool custom;     /* keys are sorted, and items of a list have apiVersion and kind (spec surroundings 5.1, 5.2.1) */
+	bool custom; /* keys are sorted, and items of a list have apiVersion and kind (spec surroundings 5.1, 5.2.1) */
 	bool has_status; /* as a subresource: status and the rest are written by different paths (5.5.2) */
-	const char *empty; /* how an empty object of a built-in kind goes on after its metadata, for bookmarks (5.3.4) */
+	const char
+		*empty; /* how an empty object of a built-in kind goes on after its metadata, for bookmarks (5.3.4) */
 	const char *fields[RESOURCE_FIELDS]; /* selectable besides metadata.name and metadata.namespace; up to a NULL */
 };
 

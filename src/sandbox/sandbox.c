@@ -13,6 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "agent/servers.h"
 #include "base/clock.h"
 #include "net/loop_epoll.h"
 #include "sandbox/agent_setup.h"
@@ -355,7 +356,9 @@ static bool start_agent(struct sandbox *sandbox, unsigned index, struct error *e
 	if (agent->process == NULL)
 		return false;
 	sandbox->agents_running++;
-	live_view_event(sandbox->view, "started the agent of %s on %s", agent->place.node, agent->place.address);
+	live_view_event(sandbox->view, "started the agent of %s: http://%s:%d/metrics (VMs: port %d, state: port %d)",
+	                agent->place.node, agent->place.address, SERVERS_METRICS_PORT, SERVERS_VM_METRICS_PORT,
+	                AGENT_SETUP_DUMP_PORT);
 	return true;
 }
 

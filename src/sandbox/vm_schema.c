@@ -11,8 +11,8 @@
 struct default_value {
 	const char *parent; /* pointer; where it is missing, so is the default */
 	const char *key;
-	const char *text;   /* a string, or NULL: */
-	int64_t number;     /* a number, or */
+	const char *text;    /* a string, or NULL: */
+	int64_t number;      /* a number, or */
 	bool is_bool, truth; /* a bool */
 };
 
@@ -68,8 +68,9 @@ static void fail(struct check *check, const char *reason, struct slice message, 
 static const char *type_name(const struct json_node *node)
 {
 	static const char *const NAMES[] = {
-		[JSON_KIND_NONE] = "null",     [JSON_KIND_NULL] = "null",     [JSON_KIND_BOOL] = "boolean",  [JSON_KIND_NUMBER] = "number",
-		[JSON_KIND_STRING] = "string", [JSON_KIND_ARRAY] = "array",   [JSON_KIND_OBJECT] = "object",
+		[JSON_KIND_NONE] = "null",     [JSON_KIND_NULL] = "null",     [JSON_KIND_BOOL] = "boolean",
+		[JSON_KIND_NUMBER] = "number", [JSON_KIND_STRING] = "string", [JSON_KIND_ARRAY] = "array",
+		[JSON_KIND_OBJECT] = "object",
 	};
 	int64_t whole;
 
@@ -79,7 +80,8 @@ static const char *type_name(const struct json_node *node)
 static void fail_type(struct check *check, const char *field, const char *wanted, const struct json_node *node)
 {
 	fail(check, "FieldValueInvalid",
-	     api_text(check->arena, "Invalid value: \"%s\": %s in body must be of type %s: \"%s\"", type_name(node), field, wanted, type_name(node)),
+	     api_text(check->arena, "Invalid value: \"%s\": %s in body must be of type %s: \"%s\"", type_name(node),
+	              field, wanted, type_name(node)),
 	     field);
 }
 
@@ -123,12 +125,14 @@ static void check_cpu(struct check *check, const struct json_node *root, const c
 		fail_type(check, field, "integer,string", node);
 	else if (!vm_view_milli_cpu(node, &milli))
 		fail(check, "FieldValueInvalid",
-		     api_text(check->arena, "Invalid value: \"%.*s\": %s in body should match '^[0-9]+((\\.[0-9]*)?|m)'", SLICE_ARGS(node->text),
-		              field),
+		     api_text(check->arena,
+		              "Invalid value: \"%.*s\": %s in body should match '^[0-9]+((\\.[0-9]*)?|m)'",
+		              SLICE_ARGS(node->text), field),
 		     field);
 }
 
-static void check_integer(struct check *check, const struct json_node *root, const char *field, int64_t low, int64_t high)
+static void check_integer(struct check *check, const struct json_node *root, const char *field, int64_t low,
+                          int64_t high)
 {
 	const struct json_node *node = find(root, field);
 	int64_t value;
@@ -139,8 +143,9 @@ static void check_integer(struct check *check, const struct json_node *root, con
 		fail_type(check, field, "integer", node);
 	else if (value < low || value > high)
 		fail(check, "FieldValueInvalid",
-		     api_text(check->arena, "Invalid value: %" PRId64 ": %s in body should be %s than or equal to %" PRId64, value, field,
-		              value < low ? "greater" : "less", value < low ? low : high),
+		     api_text(check->arena,
+		              "Invalid value: %" PRId64 ": %s in body should be %s than or equal to %" PRId64, value,
+		              field, value < low ? "greater" : "less", value < low ? low : high),
 		     field);
 }
 
@@ -157,10 +162,11 @@ static void check_slot_size(struct check *check, const struct json_node *root)
 		fail_type(check, FIELD, "integer,string", node);
 	else if (!vm_view_bytes(node, &bytes))
 		fail(check, "FieldValueInvalid",
-		     api_text(check->arena,
-		              "Invalid value: \"%.*s\": %s in body should match "
-		              "'^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$'",
-		              SLICE_ARGS(node->text), FIELD),
+		     api_text(
+			     check->arena,
+			     "Invalid value: \"%.*s\": %s in body should match "
+			     "'^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$'",
+			     SLICE_ARGS(node->text), FIELD),
 		     FIELD);
 }
 
@@ -183,8 +189,8 @@ static void check_target_revision(struct check *check, const struct json_node *r
 		fail_type(check, UPDATED_AT, "string", updated_at);
 	else if (!rfc3339_parse(updated_at->text, &ns, &err))
 		fail(check, "FieldValueInvalid",
-		     api_text(check->arena, "Invalid value: \"%.*s\": %s in body must be of type date-time: \"%.*s\"", SLICE_ARGS(updated_at->text),
-		              UPDATED_AT, SLICE_ARGS(updated_at->text)),
+		     api_text(check->arena, "Invalid value: \"%.*s\": %s in body must be of type date-time: \"%.*s\"",
+		              SLICE_ARGS(updated_at->text), UPDATED_AT, SLICE_ARGS(updated_at->text)),
 		     UPDATED_AT);
 }
 
@@ -209,7 +215,8 @@ bool vm_schema_check(const struct json_node *root, struct arena *arena, struct a
 {
 	struct check check = { .error = ret_error, .arena = arena };
 
-	api_error_invalid(ret_error, arena, resource_kind(RESOURCE_VIRTUAL_MACHINES), json_tree_text(json_tree_find(root, "/metadata/name")));
+	api_error_invalid(ret_error, arena, resource_kind(RESOURCE_VIRTUAL_MACHINES),
+	                  json_tree_text(json_tree_find(root, "/metadata/name")));
 	if (check_object(&check, root, "spec", true)) {
 		check_guest(&check, root);
 		check_target_revision(&check, root);

@@ -52,7 +52,8 @@ static bool has_finalizer(const struct json_node *root)
 {
 	const struct json_node *finalizers = json_tree_find(root, "/metadata/finalizers");
 
-	for (const struct json_node *item = finalizers != NULL ? finalizers->first : NULL; item != NULL; item = item->next)
+	for (const struct json_node *item = finalizers != NULL ? finalizers->first : NULL; item != NULL;
+	     item = item->next)
 		if (slice_equal_text(json_tree_text(item), VM_FINALIZER))
 			return true;
 	return false;

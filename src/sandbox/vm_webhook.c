@@ -29,8 +29,8 @@ static bool deny_cpu(const struct vm_view *view, const char *prefix, bool too_sm
 
 	print_cpu(view->cpu_use_milli, use);
 	print_cpu(too_small ? view->cpu_min_milli : view->cpu_max_milli, limit);
-	return error_set(err, ERROR_REFUSED, "%s.cpus.use (%s) should be %s than or equal to the %s.cpus.%s (%s)", prefix, use,
-	                 too_small ? "greater" : "less", prefix, too_small ? "min" : "max", limit);
+	return error_set(err, ERROR_REFUSED, "%s.cpus.use (%s) should be %s than or equal to the %s.cpus.%s (%s)",
+	                 prefix, use, too_small ? "greater" : "less", prefix, too_small ? "min" : "max", limit);
 }
 
 static bool check_cpus(const struct vm_view *view, const char *prefix, struct error *err)
@@ -46,7 +46,8 @@ static bool check_slots(const struct vm_view *view, const char *prefix, struct e
 
 	if (!too_small && view->slots_use <= view->slots_max)
 		return true;
-	return error_set(err, ERROR_REFUSED, "%s.memorySlots.use (%lld) should be %s than or equal to the %s.memorySlots.%s (%lld)", prefix,
+	return error_set(err, ERROR_REFUSED,
+	                 "%s.memorySlots.use (%lld) should be %s than or equal to the %s.memorySlots.%s (%lld)", prefix,
 	                 (long long)view->slots_use, too_small ? "greater" : "less", prefix, too_small ? "min" : "max",
 	                 (long long)(too_small ? view->slots_min : view->slots_max));
 }
@@ -58,8 +59,9 @@ bool vm_webhook_check_new(const struct json_node *root, struct error *err)
 	if (!check_cpus(&view, ".spec.guest", err))
 		return false;
 	if (view.slot_bytes % SLOT_UNIT_BYTES != 0)
-		return error_set(err, ERROR_REFUSED,
-		                 ".spec.guest: memorySlotSize invalid for use with virtio-mem: must be a multiple of 8Mi");
+		return error_set(
+			err, ERROR_REFUSED,
+			".spec.guest: memorySlotSize invalid for use with virtio-mem: must be a multiple of 8Mi");
 	return check_slots(&view, ".spec.guest", err);
 }
 
@@ -71,8 +73,9 @@ static bool same_cpu(const struct json_node *before, const struct json_node *aft
 	uint32_t old_milli;
 	uint32_t new_milli;
 
-	return vm_view_milli_cpu(before, &old_milli) && vm_view_milli_cpu(after, &new_milli) ? old_milli == new_milli
-	                                                                                     : json_tree_equal(before, after);
+	return vm_view_milli_cpu(before, &old_milli) && vm_view_milli_cpu(after, &new_milli)
+	               ? old_milli == new_milli
+	               : json_tree_equal(before, after);
 }
 
 static bool check_immutable(const struct json_node *before, const struct json_node *after, struct error *err)
@@ -119,7 +122,8 @@ static bool check_set_once(const struct json_node *before, const struct json_nod
 		const struct json_node *old_value = json_tree_find(before, FIELDS[i][0]);
 
 		if (old_value != NULL && !json_tree_equal(old_value, json_tree_find(after, FIELDS[i][0])))
-			return error_set(err, ERROR_REFUSED, "%s is not allowed to be changed once it's set", FIELDS[i][1]);
+			return error_set(err, ERROR_REFUSED, "%s is not allowed to be changed once it's set",
+			                 FIELDS[i][1]);
 	}
 	return true;
 }
@@ -128,6 +132,6 @@ bool vm_webhook_check_update(const struct json_node *before, const struct json_n
 {
 	struct vm_view view = vm_view_read(after);
 
-	return check_immutable(before, after, err) && check_set_once(before, after, err) && check_cpus(&view, "", err) &&
-	       check_slots(&view, "", err);
+	return check_immutable(before, after, err) && check_set_once(before, after, err) &&
+	       check_cpus(&view, "", err) && check_slots(&view, "", err);
 }

@@ -11,8 +11,8 @@
 
 #define VM_WEBHOOK_NAME "vvirtualmachine.kb.io"
 /* What a server says that can't reach it. */
-#define VM_WEBHOOK_UNREACHABLE                                                                                                               \
-	"Post \"https://neonvm-webhook-service.neonvm-system.svc:443/validate-vm-neon-tech-v1-virtualmachine?timeout=10s\": dial tcp "       \
+#define VM_WEBHOOK_UNREACHABLE                                                                                                         \
+	"Post \"https://neonvm-webhook-service.neonvm-system.svc:443/validate-vm-neon-tech-v1-virtualmachine?timeout=10s\": dial tcp " \
 	"10.96.12.34:443: connect: connection refused"
 
 /* Both take objects that fit the schema. False with the denial's text (ERROR_REFUSED). */

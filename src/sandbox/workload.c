@@ -24,7 +24,11 @@ enum {
 	SETTLE_LEAST_S = 8,
 	SETTLE_SCALED_S = 24, /* divided by the speed: waits that the config states … */
 	SETTLE_FIXED_S = 2,   /* … and those that it doesn't */
+	PATCHES_BURST = 100,  /* what an agent may send at once, and … */
+	PATCHES_PER_S = 50,
 };
+
+static const double PATCHES_PER_VM = 2.5; /* in a phase; seen: 1.7 */
 
 static const char *const KIND_NAMES[] = {
 	[WORKLOAD_RAMP] = "ramp",
@@ -58,11 +62,18 @@ const char *workload_cause_name(enum workload_cause cause)
 	return names[cause];
 }
 
-uint64_t workload_settle_ns(double speed)
+uint64_t workload_least_ns(double speed)
 {
-	double settle_s = SETTLE_SCALED_S / speed + SETTLE_FIXED_S;
+	double least_s = SETTLE_SCALED_S / speed + SETTLE_FIXED_S;
 
-	return (uint64_t)((settle_s < SETTLE_LEAST_S ? SETTLE_LEAST_S : settle_s) * NS_PER_S);
+	return (uint64_t)((least_s < SETTLE_LEAST_S ? SETTLE_LEAST_S : least_s) * NS_PER_S);
+}
+
+uint64_t workload_settle_ns(double speed, unsigned vms)
+{
+	double waiting = vms * PATCHES_PER_VM - PATCHES_BURST;
+
+	return workload_least_ns(speed) + (waiting > 0 ? (uint64_t)(waiting / PATCHES_PER_S * NS_PER_S) : 0);
 }
 
 /* ---- what each kind demands ---- */
@@ -264,16 +275,19 @@ static void name_vm(struct workload_vm *vm, unsigned index)
 static bool divide_time(struct workload *workload, struct error *err)
 {
 	uint64_t duration_ns = workload->options.duration_ns;
+	uint64_t least_ns = workload_least_ns(workload->options.speed);
 
-	workload->settle_ns = workload_settle_ns(workload->options.speed);
+	workload->settle_ns = workload_settle_ns(workload->options.speed, workload->options.vms);
 	if (duration_ns == 0) {
 		workload->phase_length_ns = workload->settle_ns;
 		return true;
 	}
-	if (duration_ns < workload->settle_ns)
+	if (duration_ns < least_ns)
 		return error_set(err, ERROR_LIMIT, "at speed %g a run takes at least %.1f s", workload->options.speed,
-		                 (double)workload->settle_ns / NS_PER_S);
+		                 (double)least_ns / NS_PER_S);
 	workload->phase_count = (unsigned)(duration_ns / workload->settle_ns);
+	if (workload->phase_count == 0)
+		workload->phase_count = 1;
 	workload->phase_length_ns = duration_ns / workload->phase_count;
 	return true;
 }

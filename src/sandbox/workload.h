@@ -74,13 +74,15 @@ struct workload {
 	struct workload_options options;
 	uint64_t settle_ns;       /* within this a VM must have reached the size of a phase */
 	unsigned phase_count;     /* 0: endless */
-	uint64_t phase_length_ns; /* at least settle_ns */
+	uint64_t phase_length_ns; /* at least settle_ns, if the run has more than one */
 	bool has_full_node;       /* node-b is small, and the last two VMs are on it */
 	struct workload_vm vms[]; /* options.vms of them */
 };
 
 /* The least length of a phase: the slowest way to a new size, in wall time. */
-uint64_t workload_settle_ns(double speed);
+uint64_t workload_least_ns(double speed);
+/* The same with so many VMs: agents patch 50 times a second at most, and all VMs change at once. */
+uint64_t workload_settle_ns(double speed, unsigned vms);
 
 /* ERROR_LIMIT if duration_ns is too short for one phase; the text names the least. The options' ranges are the caller's to check. */
 struct workload *workload_create(const struct workload_options *options, struct error *err);

@@ -100,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (!scene.client_gone)
 		stream_close(client);
-	for (int i = 0; i < 10 * TURNS && http_server_connection_count(server) > 0; i++)
+	for (int i = 0; i < TURNS_AT_MOST && http_server_connection_count(server) > 0; i++)
 		turn_once(loop);
 	require(http_server_connection_count(server) == 0);
 	require(scene.ended == scene.seen);

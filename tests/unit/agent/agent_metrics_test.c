@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -64,38 +65,78 @@ static void a_new_page_has_what_starts_at_zero(void **state)
 	struct agent_metrics *metrics = create();
 
 	(void)state;
-	assert_lines(
-		metrics, "",
-		CHANGE("monitor_approved_cpu_change_total") CHANGE("monitor_approved_mem_change_total") CHANGE(
-			"monitor_requested_cpu_change_total") CHANGE("monitor_requested_mem_change_total")
-			CHANGE("neonvm_requested_cpu_change_total") CHANGE(
-				"neonvm_requested_mem_changed_total") "# TYPE " A
-								      "runner_next_actions_total counter\n" A
-								      "runner_next_actions_total 0\n"
-								      "# TYPE " A "runner_restarts counter\n" A
-								      "runner_restarts 0\n"
-								      "# TYPE " A "runner_starts counter\n" A
-								      "runner_starts 0\n"
-								      "# TYPE " A
-								      "runner_thread_panics_total counter\n" A
-								      "runner_thread_panics_total 0\n"
-								      "# TYPE " A "runners_current gauge\n" A
-								      "runners_current{is_endpoint=\"false\",state=\"ok\"} 0\n" A
-								      "runners_current{is_endpoint=\"false\",state=\"panicked\"} 0\n" A
-								      "runners_current{is_endpoint=\"false\",state=\"stuck\"} 0\n" A
-								      "runners_current{is_endpoint=\"true\",state=\"ok\"} 0\n" A
-								      "runners_current{is_endpoint=\"true\",state=\"panicked\"} 0\n" A
-								      "runners_current{is_endpoint=\"true\",state=\"stuck\"} 0\n" CHANGE(
-									      "scheduler_plugin_accepted_cpu_change_total")
-									      CHANGE("scheduler_plugin_accepted_mem_change_total") CHANGE(
-										      "scheduler_plugin_requested_cpu_change_total")
-										      CHANGE("scheduler_plugin_requested_mem_change_total") "# TYPE " A
-																	    "watchers_failing_current gauge\n" A
-																	    "watchers_failing_current{watcher_instance=\"Scheduler Pod\"} 0\n" A
-																	    "watchers_failing_current{watcher_instance=\"VirtualMachines\"} 0\n"
-																	    "# TYPE promhttp_metric_handler_errors_total counter\n"
-																	    "promhttp_metric_handler_errors_total{cause=\"encoding\"} 0\n"
-																	    "promhttp_metric_handler_errors_total{cause=\"gathering\"} 0\n");
+	/* clang-format off */
+	assert_lines(metrics, "",
+		CHANGE("monitor_approved_cpu_change_total")
+		CHANGE("monitor_approved_mem_change_total")
+		CHANGE("monitor_requested_cpu_change_total")
+		CHANGE("monitor_requested_mem_change_total")
+		CHANGE("neonvm_requested_cpu_change_total")
+		CHANGE("neonvm_requested_mem_changed_total")
+		"# TYPE " A "runner_next_actions_total counter\n"
+		A "runner_next_actions_total 0\n"
+		"# TYPE " A "runner_restarts counter\n"
+		A "runner_restarts 0\n"
+		"# TYPE " A "runner_starts counter\n"
+		A "runner_starts 0\n"
+		"# TYPE " A "runner_thread_panics_total counter\n"
+		A "runner_thread_panics_total 0\n"
+		"# TYPE " A "runners_current gauge\n"
+		A "runners_current{is_endpoint=\"false\",state=\"ok\"} 0\n"
+		A "runners_current{is_endpoint=\"false\",state=\"panicked\"} 0\n"
+		A "runners_current{is_endpoint=\"false\",state=\"stuck\"} 0\n"
+		A "runners_current{is_endpoint=\"true\",state=\"ok\"} 0\n"
+		A "runners_current{is_endpoint=\"true\",state=\"panicked\"} 0\n"
+		A "runners_current{is_endpoint=\"true\",state=\"stuck\"} 0\n"
+		CHANGE("scheduler_plugin_accepted_cpu_change_total")
+		CHANGE("scheduler_plugin_accepted_mem_change_total")
+		CHANGE("scheduler_plugin_requested_cpu_change_total")
+		CHANGE("scheduler_plugin_requested_mem_change_total")
+		"# TYPE " A "watchers_failing_current gauge\n"
+		A "watchers_failing_current{watcher_instance=\"Scheduler Pod\"} 0\n"
+		A "watchers_failing_current{watcher_instance=\"VirtualMachines\"} 0\n"
+		"# TYPE ballast_log_lines_dropped_total counter\n"
+		"ballast_log_lines_dropped_total 0\n"
+		"# TYPE promhttp_metric_handler_errors_total counter\n"
+		"promhttp_metric_handler_errors_total{cause=\"encoding\"} 0\n"
+		"promhttp_metric_handler_errors_total{cause=\"gathering\"} 0\n");
+	/* clang-format on */
+	agent_metrics_destroy(metrics);
+}
+
+static int64_t no_time(void *context)
+{
+	(void)context;
+	return 0;
+}
+
+static void dropped_lines_of_the_log_are_shown(void **state)
+{
+	enum { RING_BYTES = 256 };
+	struct agent_metrics *metrics = create();
+	struct logger logger = { .name = "autoscaler-agent", .context_json = "" };
+	struct log_sink *sink;
+	char expected[64];
+	struct error err;
+	int ends[2];
+
+	(void)state;
+	assert_lines(metrics, "ballast_log_lines_dropped_total ", "ballast_log_lines_dropped_total 0\n");
+	assert_int_equal(pipe(ends), 0);
+	sink = log_sink_create(ends[1], LOG_FORMAT_JSON, LOG_INFO, RING_BYTES, no_time, NULL, &err);
+	assert_non_null(sink);
+	agent_metrics_follow_log(metrics, sink);
+	assert_lines(metrics, "ballast_log_lines_dropped_total ", "ballast_log_lines_dropped_total 0\n");
+	logger.sink = sink;
+	for (int i = 0; i < 20000; i++)
+		log_info(&logger, "nobody reads this");
+	assert_in_range(log_dropped_lines(sink), 1000, 20000);
+	(void)snprintf(expected, sizeof expected, "ballast_log_lines_dropped_total %llu\n",
+	               (unsigned long long)log_dropped_lines(sink));
+	assert_lines(metrics, "ballast_log_lines_dropped_total ", expected);
+	log_sink_destroy(sink, 0);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
 	agent_metrics_destroy(metrics);
 }
 
@@ -380,6 +421,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_new_page_has_what_starts_at_zero),
+		cmocka_unit_test(dropped_lines_of_the_log_are_shown),
 		cmocka_unit_test(changes_are_counted_by_resource_and_direction),
 		cmocka_unit_test(requests_are_counted_by_their_outcome),
 		cmocka_unit_test(too_many_different_patch_results_become_one),

@@ -403,6 +403,90 @@ static void sigint_is_an_orderly_end_too(void **state)
 	assert_non_null(strstr(read_log(world), "Main loop returned without issue. Exiting."));
 }
 
+/* ---- a log that isn't taken, and one that is ---- */
+
+/* Gives the agent a pipe of one page for its log: one line is in it, the next must wait. */
+static int start_with_narrow_log(struct world *world)
+{
+	int ends[2];
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_not_equal(fcntl(ends[1], F_SETPIPE_SZ, 4096), -1);
+	assert_int_not_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), -1);
+	(void)fclose(world->log_file);
+	world->log_file = fdopen(ends[1], "w");
+	assert_non_null(world->log_file);
+	start_agent(world);
+	return ends[0];
+}
+
+/* Turns the loop and reads on until the part has come. */
+static void read_until(struct world *world, int reader, const char *part)
+{
+	size_t length = strlen(world->log);
+
+	for (int i = 0; i < PATIENCE_TURNS && strstr(world->log, part) == NULL; i++) {
+		ssize_t count = read(reader, world->log + length, LOG_BYTES - 1 - length);
+
+		if (count > 0)
+			length += (size_t)count;
+		world->log[length] = '\0';
+		test_loop_spin(world->loop, 1);
+	}
+	if (strstr(world->log, part) == NULL)
+		fail_msg("not logged: %s\nin:\n%s", part, world->log);
+}
+
+static void a_slow_reader_of_the_log_stops_nothing_and_gets_all_in_the_end(void **state)
+{
+	struct world *world = *state;
+	int reader = start_with_narrow_log(world);
+
+	/* Nobody reads, and it goes on all the same, as far as the main loop. */
+	answer_vm_list_and_watch(world);
+	answer_pod_list_and_watch(world);
+	test_loop_spin(world->loop, 50);
+	read_until(world, reader, "\"msg\":\"Entering main loop\"");
+	assert_non_null(strstr(world->log, "\"msg\":\"Got config\""));
+	assert_null(strstr(world->log, "log lines dropped"));
+	assert_int_equal(kill(world->child, SIGTERM), 0);
+	read_until(world, reader, "\"msg\":\"Main loop returned without issue. Exiting.\"}\n");
+	assert_int_equal(wait_for_end(world), AGENT_EXIT_OK);
+	(void)close(reader);
+}
+
+/* How often it has gone to sleep so far. */
+static long sleeps(const struct world *world)
+{
+	static const char FIELD[] = "\nvoluntary_ctxt_switches:";
+	char path[64], text[8192];
+	const char *field;
+	size_t length;
+	FILE *file;
+
+	(void)snprintf(path, sizeof path, "/proc/%d/status", (int)world->child);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	length = fread(text, 1, sizeof text - 1, file);
+	text[length] = '\0';
+	(void)fclose(file);
+	field = strstr(text, FIELD);
+	assert_non_null(field);
+	return strtol(field + sizeof FIELD - 1, NULL, 10);
+}
+
+static void nothing_wakes_an_agent_without_vms(void **state)
+{
+	struct world *world = *state;
+	long before;
+
+	run_to_main_loop(world);
+	test_loop_spin(world->loop, 300);
+	before = sleeps(world);
+	test_loop_spin(world->loop, 1000);
+	assert_in_range(sleeps(world) - before, 0, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -421,6 +505,8 @@ int main(void)
 		TEST(a_second_sigterm_changes_nothing),
 		TEST(sigterm_during_the_start_is_an_orderly_end_too),
 		TEST(sigint_is_an_orderly_end_too),
+		TEST(a_slow_reader_of_the_log_stops_nothing_and_gets_all_in_the_end),
+		TEST(nothing_wakes_an_agent_without_vms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

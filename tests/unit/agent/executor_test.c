@@ -222,6 +222,8 @@ static void a_worker_has_one_request_in_flight(void **state)
 	measure(world, 3);
 	settle(world);
 	assert_int_equal(world->peers.plugin_starts, 1);
+	assert_logged(&world->fixture, "\"msg\":\"Recalculating ActionSet\",\"now\":\"");
+	assert_logged(&world->fixture, "\"msg\":\"New ActionSet\",\"now\":\"");
 	assert_logged(&world->fixture, "there's already an ongoing request for different resources");
 	executor_plugin_done(&world->executor, cu(4), SLICE("{}"), NULL);
 	settle(world);

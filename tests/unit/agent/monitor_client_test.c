@@ -17,6 +17,7 @@ struct world {
 	int connects, disconnects, upscale_requests, contacts;
 	int downscale_ends, upscale_ends;
 	int waiting_at_disconnect;
+	int upscale_requests_at_disconnect;
 	bool allowed;
 	bool failed;
 	char failure[1024];
@@ -37,6 +38,7 @@ static void on_disconnected(void *context)
 	struct world *world = context;
 
 	world->disconnects++;
+	world->upscale_requests_at_disconnect = world->upscale_requests;
 	world->waiting_at_disconnect = (int)monitor_client_waiting_calls(&world->client);
 }
 
@@ -322,7 +324,10 @@ static void failing_health_checks_close_the_connection(void **state)
 	struct world *world = *state;
 
 	connect_client(world);
-	/* The streak begins at 10 s, after 5 s of silence. At 40 s it is 30 s old, give or take; at 45 s certainly older. */
+	/*
+	 * The streak begins at 10 s, after 5 s of silence. At 40 s it is 30 s old, give or take; at 45 s certainly
+	 * older.
+	 */
 	fixture_pass(&world->fixture, 39000);
 	assert_int_equal(world->disconnects, 0);
 	fixture_pass(&world->fixture, 7000);
@@ -340,6 +345,98 @@ static void failing_health_checks_close_the_connection(void **state)
 	assert_logged(&world->fixture, "\"msg\":\"Immediately retrying connection to vm-monitor\"");
 	settle(world);
 	assert_int_equal(world->connects, 2);
+}
+
+/*
+ * Two health checks in a row have failed, the first at 10 s, and the third is under way: another failure is one too
+ * many.
+ */
+static void wait_for_the_last_health_check(struct world *world)
+{
+	world->fixture.config.monitor.max_health_check_failures_ns = UINT64_C(7) * NS_PER_S;
+	world->fixture.config.monitor.connection_retry_min_wait_ns = UINT64_C(25) * NS_PER_S;
+	connect_client(world);
+	fixture_pass(&world->fixture, 17500);
+	(void)fake_monitor_wait(&world->fixture, &world->monitor, 3);
+	assert_int_equal(world->disconnects, 0);
+	assert_int_equal(monitor_client_waiting_calls(&world->client), 1);
+}
+
+/* The connection has ended once, because of its health, and is made anew once. */
+static void check_ended_once_as_unhealthy(struct world *world)
+{
+	fake_monitor_wait_closed(&world->fixture, &world->monitor);
+	assert_int_equal(world->monitor.close_code, 1011);
+	assert_string_equal(world->monitor.close_reason, "vm-monitor has been failing health checks for at least 7s");
+	settle(world);
+	assert_int_equal(world->disconnects, 1);
+	assert_int_equal(fixture_log_count(&world->fixture, "\"msg\":\"Reset previous vm-monitor connection\""), 1);
+	assert_int_equal(fixture_log_count(&world->fixture,
+	                                   "\"msg\":\"Dispatcher for vm-monitor connection exited due to error\""),
+	                 1);
+	assert_not_logged(&world->fixture, "\"msg\":\"Failed to connect to vm-monitor\"");
+	fixture_pass(&world->fixture, 20000);
+	settle(world);
+	assert_int_equal(world->connects, 2);
+	assert_int_equal(world->monitor.connections, 2);
+	assert_int_equal(world->disconnects, 1);
+}
+
+static void a_malformed_reply_to_one_health_check_too_many_ends_the_connection_once(void **state)
+{
+	struct world *world = *state;
+
+	wait_for_the_last_health_check(world);
+	world->monitor.answer_health = true; /* of the next connection */
+	fake_monitor_send(&world->monitor, "{\"type\":\"DownscaleResult\",\"ok\":1,\"id\":6}");
+	check_ended_once_as_unhealthy(world);
+	assert_metric(&world->fixture, outbound("HealthCheck", "[error: failed unmarshaling JSON]"), 1);
+	assert_non_null(
+		strstr(world->monitor.messages[3], "{\"content\":{\"error\":\"error unmarshaling DownscaleResult: "));
+}
+
+static void an_unknown_reply_to_one_health_check_too_many_ends_the_connection_once(void **state)
+{
+	struct world *world = *state;
+
+	wait_for_the_last_health_check(world);
+	world->monitor.answer_health = true;
+	fake_monitor_send(&world->monitor, "{\"type\":\"Foo\",\"id\":6}");
+	check_ended_once_as_unhealthy(world);
+	assert_metric(&world->fixture, outbound("HealthCheck", "[error: received unknown message type]"), 1);
+}
+
+static void an_upscale_request_in_place_of_a_last_health_check_is_heard_before_the_end(void **state)
+{
+	struct world *world = *state;
+
+	wait_for_the_last_health_check(world);
+	world->monitor.answer_health = true;
+	world->upscale_requests_at_disconnect = -1;
+	fake_monitor_send(&world->monitor, "{\"type\":\"UpscaleRequest\",\"id\":6}");
+	/* What it asks for would otherwise outlive the reset of what is known of the monitor. */
+	fake_monitor_wait_closed(&world->fixture, &world->monitor);
+	settle(world);
+	assert_int_equal(world->upscale_requests, 1);
+	assert_int_equal(world->upscale_requests_at_disconnect, 1);
+	world->upscale_requests = 0;
+	check_ended_once_as_unhealthy(world);
+}
+
+static void a_fatal_message_while_the_last_health_check_waits_ends_the_connection_once(void **state)
+{
+	struct world *world = *state;
+
+	wait_for_the_last_health_check(world);
+	world->monitor.answer_health = true;
+	fake_monitor_send(&world->monitor, "[1]");
+	fake_monitor_wait_closed(&world->fixture, &world->monitor);
+	assert_string_equal(world->monitor.close_reason, "error deserializing message: \"[1]\"");
+	fixture_pass(&world->fixture, 20000);
+	settle(world);
+	assert_int_equal(world->disconnects, 1);
+	assert_int_equal(world->connects, 2);
+	assert_metric(&world->fixture, outbound("HealthCheck", "[error: timed out waiting for response]"), 3);
 }
 
 /* ---- what the monitor says ---- */
@@ -889,6 +986,10 @@ int main(void)
 		TEST(a_slow_health_check_delays_the_next_and_drops_a_tick),
 		TEST(every_tenth_success_is_logged),
 		TEST(failing_health_checks_close_the_connection),
+		TEST(a_malformed_reply_to_one_health_check_too_many_ends_the_connection_once),
+		TEST(an_unknown_reply_to_one_health_check_too_many_ends_the_connection_once),
+		TEST(an_upscale_request_in_place_of_a_last_health_check_is_heard_before_the_end),
+		TEST(a_fatal_message_while_the_last_health_check_waits_ends_the_connection_once),
 		TEST(t38_an_unknown_type_is_answered_and_the_connection_stays),
 		TEST(t39_an_upscale_request_is_passed_on_without_a_reply),
 		TEST(an_upscale_request_right_behind_the_version_waits_for_the_connection_to_be_known),

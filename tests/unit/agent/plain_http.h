@@ -69,7 +69,9 @@ static void plain_http_receive(struct loop *loop, int descriptor, char *ret_answ
 	close(descriptor);
 }
 
-/* request: the line and the fields besides Host and Connection, each with \r\n; then what comes behind the empty line. */
+/*
+ * request: the line and the fields besides Host and Connection, each with \r\n; then what comes behind the empty line.
+ */
 static void plain_http_ask(struct loop *loop, const struct address *address, const char *head, const char *body,
                            char *ret_answer)
 {

@@ -123,10 +123,17 @@ static void settle(struct world *world)
 	test_loop_spin(world->fixture.loop, 20);
 }
 
+/* Starts, and lets the time pass until the first request. */
+static void start_and_wait(struct world *world, enum scrape_kind kind)
+{
+	start(world, kind);
+	fixture_pass(&world->fixture, world->config.seconds_between_requests * 1000 + 10);
+}
+
 /* Starts, lets the first request come, answers it and gives the answer time to be read. */
 static void scrape_once(struct world *world, int status, const char *page)
 {
-	start(world, SCRAPE_SYSTEM);
+	start_and_wait(world, SCRAPE_SYSTEM);
 	scripted_reply(scripted_api_wait(world->vm, 1), status, "", page);
 	settle(world);
 }
@@ -136,7 +143,7 @@ static void a_page_is_asked_for_and_read(void **state)
 	struct world *world = *state;
 	struct scripted_request *request;
 
-	start(world, SCRAPE_SYSTEM);
+	start_and_wait(world, SCRAPE_SYSTEM);
 	request = scripted_api_wait(world->vm, 1);
 	assert_true(slice_equal_text(request->method, "GET"));
 	assert_true(slice_equal_text(request->target, "/metrics"));
@@ -161,8 +168,7 @@ static void the_pause_counts_from_the_end_of_a_request(void **state)
 
 	world->config.request_timeout_ns = 20 * (uint64_t)NS_PER_S;
 	world->config.seconds_between_requests = 5;
-	start(world, SCRAPE_SYSTEM);
-	fixture_pass(&world->fixture, 4200); /* at most 4 whole seconds */
+	start_and_wait(world, SCRAPE_SYSTEM);
 	request = scripted_api_wait(world->vm, 1);
 	fixture_pass(&world->fixture, 4000);
 	scripted_reply(request, 200, "", SYSTEM_PAGE);
@@ -173,25 +179,72 @@ static void the_pause_counts_from_the_end_of_a_request(void **state)
 	(void)scripted_api_wait(world->vm, 2);
 }
 
+/* The seconds that the only line about it names. */
+static double logged_delay(struct world *world)
+{
+	const char *field = strstr(fixture_log(&world->fixture), "\"delay\":");
+
+	assert_non_null(field);
+	return strtod(field + sizeof "\"delay\":" - 1, NULL);
+}
+
 static void first_requests_are_spread_over_the_interval(void **state)
 {
 	struct world *world = *state;
-	bool seen[5] = { false };
+	enum { STARTS = 500, PARTS = 50 };
+	int in_part[PARTS] = { 0 };
 
 	world->config.seconds_between_requests = 5;
-	for (int i = 0; i < 200; i++) {
-		char delay[32];
+	for (int i = 0; i < STARTS; i++) {
+		double delay_s;
 
 		fixture_log_forget(&world->fixture);
 		start(world, SCRAPE_SYSTEM);
 		scrape_stop(&world->scrape);
-		for (int s = 0; s < 5; s++) {
-			(void)snprintf(delay, sizeof delay, "\"delay\":%d}", s);
-			seen[s] = seen[s] || fixture_log_count(&world->fixture, delay) > 0;
-		}
+		delay_s = logged_delay(world);
+		assert_true(delay_s >= 0 && delay_s < 5);
+		in_part[(int)(delay_s / 5 * PARTS)]++;
 	}
-	for (int s = 0; s < 5; s++)
-		assert_true(seen[s]);
+	/* 10 are to be expected in each tenth of a second; that it is 40 or more is one chance in 10^12. */
+	for (int i = 0; i < PARTS; i++)
+		assert_in_range(in_part[i], 0, 40);
+}
+
+/* The milliseconds that pass until the next request comes, by the clock of the test. */
+static int64_t wait_for_request(struct world *world, size_t number)
+{
+	uint64_t start_ns = clock_monotonic_ns();
+
+	for (int i = 0; i < 10000 && scripted_api_request_count(world->vm) < number; i++) {
+		test_clock_skip(NS_PER_MS);
+		fixture_turn(&world->fixture);
+	}
+	assert_int_equal(scripted_api_request_count(world->vm), number);
+	return (int64_t)((clock_monotonic_ns() - start_ns) / NS_PER_MS);
+}
+
+static void pauses_differ_by_a_little_so_that_loops_drift_apart(void **state)
+{
+	struct world *world = *state;
+	int64_t least_ms = INT64_MAX, most_ms = 0;
+
+	world->config.seconds_between_requests = 5;
+	start(world, SCRAPE_SYSTEM);
+	(void)wait_for_request(world, 1);
+	for (size_t i = 1; i <= 20; i++) {
+		int64_t pause_ms;
+
+		scripted_reply(scripted_api_request(world->vm, i - 1), 200, "", SYSTEM_PAGE);
+		while (world->system_count < (int)i)
+			settle(world);
+		pause_ms = wait_for_request(world, i + 1);
+		least_ms = pause_ms < least_ms ? pause_ms : least_ms;
+		most_ms = pause_ms > most_ms ? pause_ms : most_ms;
+	}
+	/* 5 s give or take 2 %; a part of the pause goes by while the answer is read, and a request takes its time. */
+	assert_in_range(least_ms, 4750, 5000);
+	assert_in_range(most_ms, 4900, 5250);
+	assert_true(most_ms - least_ms >= 20);
 }
 
 static void another_status_than_200_is_a_failure(void **state)
@@ -212,7 +265,7 @@ static void a_redirect_is_not_followed(void **state)
 	struct world *world = *state;
 	char location[128];
 
-	start(world, SCRAPE_SYSTEM);
+	start_and_wait(world, SCRAPE_SYSTEM);
 	(void)snprintf(location, sizeof location, "Location: http://127.0.0.1:%d/metrics\r\n", world->config.port);
 	scripted_reply(scripted_api_wait(world->vm, 1), 302, location, "");
 	settle(world);
@@ -225,7 +278,7 @@ static void nobody_listens(void **state)
 	struct world *world = *state;
 
 	scripted_api_stop_listening(world->vm);
-	start(world, SCRAPE_SYSTEM);
+	start_and_wait(world, SCRAPE_SYSTEM);
 	settle(world);
 	assert_logged(&world->fixture, "\"error\":\"error making request to \\\"http://127.0.0.1:");
 	assert_logged(&world->fixture, "connection refused");
@@ -235,11 +288,12 @@ static void a_silent_vm_times_out(void **state)
 {
 	struct world *world = *state;
 
-	start(world, SCRAPE_SYSTEM);
+	start_and_wait(world, SCRAPE_SYSTEM);
 	(void)scripted_api_wait(world->vm, 1);
-	fixture_pass(&world->fixture, 1800);
+	/* Up to a second of the time is gone: the request came when its moment did. */
+	fixture_pass(&world->fixture, 900);
 	assert_not_logged(&world->fixture, "Error making metrics request");
-	fixture_pass(&world->fixture, 400);
+	fixture_pass(&world->fixture, 1300);
 	assert_logged(&world->fixture, "context deadline exceeded");
 	fixture_pass(&world->fixture, 1200);
 	(void)scripted_api_wait(world->vm, 2);
@@ -250,7 +304,7 @@ static void a_dripping_vm_times_out_too(void **state)
 	struct world *world = *state;
 	struct scripted_request *request;
 
-	start(world, SCRAPE_SYSTEM);
+	start_and_wait(world, SCRAPE_SYSTEM);
 	request = scripted_api_wait(world->vm, 1);
 	scripted_begin(request, 200, "");
 	for (int i = 0; i < 20 && request->on != NULL; i++) {
@@ -268,7 +322,7 @@ static void a_page_over_the_limit_is_refused(void **state)
 
 	memset(page, '\n', AGENT_SCRAPE_PAGE_BYTES + 1);
 	page[AGENT_SCRAPE_PAGE_BYTES + 1] = '\0';
-	start(world, SCRAPE_SYSTEM);
+	start_and_wait(world, SCRAPE_SYSTEM);
 	scripted_reply(scripted_api_wait(world->vm, 1), 200, "", page);
 	for (int i = 0; i < 50; i++)
 		settle(world);
@@ -326,7 +380,7 @@ static void the_lfc_page_is_read(void **state)
 {
 	struct world *world = *state;
 
-	start(world, SCRAPE_LFC);
+	start_and_wait(world, SCRAPE_LFC);
 	scripted_reply(scripted_api_wait(world->vm, 1), 200, "", LFC_PAGE);
 	settle(world);
 	assert_int_equal(world->lfc_count, 1);
@@ -363,7 +417,7 @@ static void a_stop_cancels_the_request(void **state)
 	struct world *world = *state;
 	struct scripted_request *request;
 
-	start(world, SCRAPE_SYSTEM);
+	start_and_wait(world, SCRAPE_SYSTEM);
 	request = scripted_api_wait(world->vm, 1);
 	scrape_stop(&world->scrape);
 	settle(world);
@@ -380,6 +434,7 @@ int main(void)
 		TEST(a_page_is_asked_for_and_read),
 		TEST(the_pause_counts_from_the_end_of_a_request),
 		TEST(first_requests_are_spread_over_the_interval),
+		TEST(pauses_differ_by_a_little_so_that_loops_drift_apart),
 		TEST(another_status_than_200_is_a_failure),
 		TEST(a_redirect_is_not_followed),
 		TEST(nobody_listens),

@@ -324,7 +324,7 @@ static void without_memory_an_added_vm_is_logged_and_can_be_added_again(void **s
 		send_event(world, VM_EVENT_DELETED, "vm-a-x7k2p", "");
 	}
 	send_event(world, VM_EVENT_ADDED, "vm-a-x7k2p", "");
-	fake_node_pass(&world->node, 600);
+	fake_node_pass(&world->node, 1200);
 	assert_true(world->node.scrapes >= 1);
 	assert_metric(&world->node.fixture, "runners_current{is_endpoint=\"false\",state=\"ok\"}", 1);
 }

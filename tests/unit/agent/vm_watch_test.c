@@ -132,8 +132,9 @@ static struct scripted_request *start_with(struct fixture *fixture, const struct
 	answer_list(fixture, first, second);
 	watch = open_watch(fixture);
 	test_loop_until(fixture->kube->loop, &fixture->started);
-	assert_events(&fixture->record, "");
 	vm_watch_deliver(fixture->watch);
+	assert_events(&fixture->record, "");
+	test_loop_spin(fixture->kube->loop, 5);
 	return watch;
 }
 
@@ -295,7 +296,153 @@ static void events_wait_for_the_main_loop(void **state)
 	send_event(fixture, watch, "DELETED", &gone);
 	assert_events(&fixture->record, "");
 	vm_watch_deliver(fixture->watch);
+	test_loop_spin(fixture->kube->loop, 5);
 	assert_string_equal(fixture->record.text, "added apps/vm-a p1 10.0.0.5 ep-2 250/2000/500\n");
+}
+
+enum { MANY_VMS = 30 };
+
+static void print_numbered_vm(int number, struct vm_object *vm, char uid[16], char name[16])
+{
+	*vm = vm_object_base();
+	(void)snprintf(uid, 16, "u%d", number);
+	(void)snprintf(name, 16, "vm-%d", number);
+	vm->uid = uid;
+	vm->name = name;
+}
+
+/* Up to the main loop, with so many VMs. */
+static struct scripted_request *list_many(struct fixture *fixture)
+{
+	char *json = malloc((MANY_VMS + 1) * (size_t)VM_OBJECT_BYTES);
+	char *end = json + sprintf(json, "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[");
+	struct scripted_request *watch;
+
+	for (int i = 0; i < MANY_VMS; i++) {
+		struct vm_object vm;
+		char uid[16], name[16];
+
+		print_numbered_vm(i, &vm, uid, name);
+		if (i > 0)
+			*end++ = ',';
+		vm_object_print(&vm, end);
+		end += strlen(end);
+	}
+	(void)strcpy(end, "]}");
+	scripted_reply(next_request(fixture), 200, "", json);
+	free(json);
+	watch = open_watch(fixture);
+	test_loop_until(fixture->kube->loop, &fixture->started);
+	return watch;
+}
+
+static int count_events(const struct fixture *fixture)
+{
+	int count = 0;
+
+	for (const char *at = fixture->record.text; *at != '\0'; at++)
+		count += *at == '\n';
+	return count;
+}
+
+static void keep_loop_awake(void *context)
+{
+	(void)context;
+}
+
+/* A turn that doesn't wait. */
+static void turn_once(struct fixture *fixture)
+{
+	struct loop_task task = { 0 };
+	struct error err;
+
+	loop_run_soon(fixture->kube->loop, &task, keep_loop_awake, NULL);
+	assert_true(loop_turn(fixture->kube->loop, &err));
+	loop_task_cancel(fixture->kube->loop, &task);
+}
+
+static void many_vms_are_announced_a_few_per_turn_in_their_order(void **state)
+{
+	struct fixture *fixture = *state;
+	const char *at = fixture->record.text;
+	int before = 0, turns = 0;
+
+	list_many(fixture);
+	vm_watch_deliver(fixture->watch);
+	for (; before < MANY_VMS; turns++) {
+		int now;
+
+		assert_true(turns < MANY_VMS);
+		turn_once(fixture);
+		now = count_events(fixture);
+		assert_in_range(now - before, 0, 4);
+		before = now;
+	}
+	assert_true(turns >= MANY_VMS / 4);
+	for (int i = 0; i < MANY_VMS; i++) {
+		char expected[64];
+
+		(void)snprintf(expected, sizeof expected, "added apps/vm-%d p1 ", i);
+		assert_memory_equal(at, expected, strlen(expected));
+		at = strchr(at, '\n') + 1;
+	}
+	test_loop_spin(fixture->kube->loop, 5);
+	assert_int_equal(count_events(fixture), MANY_VMS);
+}
+
+static void what_changes_while_vms_are_announced_is_told_once_and_as_it_is(void **state)
+{
+	struct fixture *fixture = *state;
+	struct scripted_request *watch = list_many(fixture);
+	struct vm_object changed, gone, new;
+	char uids[3][16], names[3][16];
+	char object[VM_OBJECT_BYTES], json[3 * (VM_OBJECT_BYTES + 64)];
+	int length;
+
+	print_numbered_vm(MANY_VMS - 1, &changed, uids[0], names[0]);
+	print_numbered_vm(MANY_VMS - 2, &gone, uids[1], names[1]);
+	print_numbered_vm(MANY_VMS, &new, uids[2], names[2]);
+	changed.endpoint_id = "ep-2";
+	vm_watch_deliver(fixture->watch);
+	/* These three are read in the turns in which the first VMs are announced. */
+	vm_object_print(&changed, object);
+	length = sprintf(json, "{\"type\":\"MODIFIED\",\"object\":%s}\n", object);
+	vm_object_print(&gone, object);
+	length += sprintf(json + length, "{\"type\":\"DELETED\",\"object\":%s}\n", object);
+	vm_object_print(&new, object);
+	(void)sprintf(json + length, "{\"type\":\"ADDED\",\"object\":%s}\n", object);
+	scripted_chunk_text(watch, json);
+	test_loop_spin(fixture->kube->loop, 50);
+	assert_non_null(strstr(fixture->record.text, "added apps/vm-29 p1 10.0.0.5 ep-2 "));
+	assert_null(strstr(strstr(fixture->record.text, "apps/vm-29 ") + 1, "apps/vm-29 "));
+	assert_non_null(strstr(fixture->record.text, "added apps/vm-30 p1 "));
+	assert_null(strstr(strstr(fixture->record.text, "apps/vm-30 ") + 1, "apps/vm-30 "));
+	/* Told and taken back, or never told, but not told twice. */
+	if (strstr(fixture->record.text, "added apps/vm-28 ") != NULL)
+		assert_non_null(strstr(fixture->record.text, "deleted apps/vm-28 "));
+	for (int i = 0; i < MANY_VMS - 2; i++) {
+		char expected[64];
+
+		(void)snprintf(expected, sizeof expected, "added apps/vm-%d p1 ", i);
+		assert_non_null(strstr(fixture->record.text, expected));
+		assert_null(strstr(strstr(fixture->record.text, expected) + 1, expected));
+	}
+}
+
+static void stopping_between_two_lots_is_fine(void **state)
+{
+	struct fixture *fixture = *state;
+
+	list_many(fixture);
+	vm_watch_deliver(fixture->watch);
+	turn_once(fixture);
+	turn_once(fixture);
+	assert_in_range(count_events(fixture), 1, 8);
+	fixture->record.text[0] = '\0';
+	vm_watch_stop(fixture->watch);
+	fixture->watch = NULL;
+	test_loop_spin(fixture->kube->loop, 20);
+	assert_int_equal(count_events(fixture), 0);
 }
 
 static void a_failed_first_list_is_told(void **state)
@@ -374,6 +521,9 @@ int main(void)
 		TEST(t24_and_t25_a_relist_updates_and_deletes),
 		TEST(t26_added_twice_is_a_relist),
 		TEST(events_wait_for_the_main_loop),
+		TEST(many_vms_are_announced_a_few_per_turn_in_their_order),
+		TEST(what_changes_while_vms_are_announced_is_told_once_and_as_it_is),
+		TEST(stopping_between_two_lots_is_fine),
 		TEST(a_failed_first_list_is_told),
 		TEST(billing_sees_all_vms_of_the_node),
 		TEST(stopping_ends_the_watch),

@@ -210,6 +210,33 @@ static void a_full_pipe_never_blocks_and_full_rings_drop_the_newest_and_say_so(v
 	close_log(f);
 }
 
+static void count_call(void *context)
+{
+	(*(int *)context)++;
+}
+
+static void who_flushes_is_told_while_something_waits(void **state)
+{
+	(void)state;
+	struct fixture *f = open_log(LOG_FORMAT_JSON, LOG_INFO, 8192);
+	int told = 0;
+
+	log_sink_tell_waiting(f->sink, count_call, &told);
+	log_info(&f->logger, "goes straight into the pipe");
+	assert_int_equal(told, 0);
+	log_info(&f->logger, "finds the pipe's only page in use");
+	assert_int_equal(told, 1);
+	log_info(&f->logger, "waits too");
+	assert_int_equal(told, 2);
+	assert_int_equal(count_lines(read_all(f)), 3);
+	log_info(&f->logger, "goes straight into the pipe again");
+	assert_int_equal(told, 2);
+	log_sink_tell_waiting(f->sink, NULL, NULL);
+	log_info(&f->logger, "waits, and nobody is told");
+	assert_int_equal(told, 2);
+	close_log(f);
+}
+
 static void lines_come_out_whole_and_in_order_from_a_slow_reader(void **state)
 {
 	(void)state;
@@ -441,6 +468,7 @@ int main(void)
 		cmocka_unit_test(numbers_that_json_lacks_are_strings),
 		cmocka_unit_test(times_before_1970_are_right_too),
 		cmocka_unit_test(a_full_pipe_never_blocks_and_full_rings_drop_the_newest_and_say_so),
+		cmocka_unit_test(who_flushes_is_told_while_something_waits),
 		cmocka_unit_test(lines_come_out_whole_and_in_order_from_a_slow_reader),
 		cmocka_unit_test(short_writes_and_full_sockets_are_continued_later),
 		cmocka_unit_test(a_reader_that_went_away_costs_lines_only),

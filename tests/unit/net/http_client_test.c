@@ -597,6 +597,52 @@ static void the_second_try_succeeds_like_any_other(void **state)
 	loop_destroy(loop);
 }
 
+static void a_paused_exchange_stays_paused_over_a_second_try(void **state)
+{
+	(void)state;
+	enum { BIG_BYTES = 600000 }; /* more than may wait behind a pause */
+	char *big = pattern(BIG_BYTES);
+	struct loop *loop = new_loop();
+	struct http_client *client = new_client(loop);
+	struct host host;
+	struct record record;
+
+	host_init(&host, loop, NULL);
+
+	struct http_request request = request_to(&host.address, "/a");
+
+	record_init(&record, client);
+	record_send(&record, &request);
+	TURN_UNTIL(loop, has_request(&host));
+	peer_write(&host.peer, SLICE("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"));
+	TURN_UNTIL(loop, record.done > 0);
+	record_destroy(&record);
+
+	/* Before the client hears of the reset, it writes. */
+	stream_abort(host.peer.stream);
+	host.peer.stream = NULL;
+	buffer_clear(&host.peer.received);
+	record_init(&record, client);
+	record_send(&record, &request);
+	http_exchange_pause(record.exchange);
+	TURN_UNTIL(loop, has_request(&host));
+	assert_int_equal(host.accepted, 2);
+	peer_write(&host.peer, SLICE("HTTP/1.1 200 OK\r\nContent-Length: 600000\r\n\r\n"));
+	peer_write(&host.peer, slice_from(big, BIG_BYTES));
+	turn_for(loop, 20);
+	assert_int_equal(record.heads, 0);
+	http_exchange_resume(record.exchange);
+	TURN_UNTIL(loop, record.done > 0);
+	assert_false(record.failed);
+	assert_int_equal(record.body.length, BIG_BYTES);
+	assert_memory_equal(record.body.data, big, BIG_BYTES);
+	memory_release(big);
+	record_destroy(&record);
+	http_client_destroy(client);
+	host_destroy(&host);
+	loop_destroy(loop);
+}
+
 /* ---- failures ---- */
 
 static void a_refused_connection_is_told(void **state)
@@ -1134,6 +1180,7 @@ int main(void)
 		cmocka_unit_test(unasked_bytes_end_an_idle_connection),
 		cmocka_unit_test(a_request_on_a_dropped_idle_connection_is_sent_once_more_if_it_may),
 		cmocka_unit_test(the_second_try_succeeds_like_any_other),
+		cmocka_unit_test(a_paused_exchange_stays_paused_over_a_second_try),
 		cmocka_unit_test(a_refused_connection_is_told),
 		cmocka_unit_test(each_deadline_ends_the_exchange),
 		cmocka_unit_test(the_idle_deadline_counts_from_the_last_byte_and_the_total_from_the_start),

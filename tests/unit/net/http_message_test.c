@@ -87,6 +87,19 @@ static void targets_are_paths_of_visible_ascii(void **state)
 	assert_false(http_is_target(SLICE("/a\0b")));
 }
 
+static void hosts_are_names_and_literal_addresses(void **state)
+{
+	(void)state;
+	static const char *const GOOD[] = { "a", "pod-1.apps.svc", "127.0.0.1", "::1", "fe80::1%eth0", "_x" };
+	static const char *const BAD[] = { "",      "a b",  "a/b",       "a?b",      "a#b",  "a@b",
+		                           "[::1]", "a\\b", "a\r\nX: y", "\xc3\xa9", "\x7f", "\t" };
+
+	for (size_t i = 0; i < sizeof GOOD / sizeof GOOD[0]; i++)
+		assert_true(http_is_host(GOOD[i]));
+	for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++)
+		assert_false(http_is_host(BAD[i]));
+}
+
 static void everything_but_unreserved_characters_is_escaped(void **state)
 {
 	(void)state;
@@ -216,6 +229,7 @@ int main(void)
 		cmocka_unit_test(tokens_are_found_in_any_line_and_letter_case_but_only_whole),
 		cmocka_unit_test(what_would_break_out_of_its_line_is_refused),
 		cmocka_unit_test(targets_are_paths_of_visible_ascii),
+		cmocka_unit_test(hosts_are_names_and_literal_addresses),
 		cmocka_unit_test(everything_but_unreserved_characters_is_escaped),
 		cmocka_unit_test(escapes_are_undone_or_refused),
 		cmocka_unit_test(keys_are_found_in_queries),

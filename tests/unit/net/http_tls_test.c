@@ -106,6 +106,42 @@ static void requests_go_over_tls_and_reuse_the_connection(void **state)
 	scene_destroy(&scene);
 }
 
+static void a_connection_under_old_settings_isnt_used_again(void **state)
+{
+	(void)state;
+	struct scene scene;
+	struct site site;
+	struct record record = { 0 };
+	struct error err;
+
+	scene_init(&scene);
+	site_init_tls(&site, &scene);
+
+	struct http_client *client = http_client_create(scene.loop, &err);
+	struct http_request request = {
+		.origin = { .secure = true, .host = "127.0.0.1", .port = site.address.port },
+		.method = SLICE("GET"),
+		.target = SLICE("/hold"),
+		.max_body_bytes = 1000000,
+	};
+
+	http_client_set_tls(client, scene.client);
+	buffer_init(&record.body, 1000000);
+	assert_non_null(http_client_send(client, &request, &HANDLER, &record, &err));
+	TURN_UNTIL(scene.loop, site.call != NULL);
+
+	struct tls_settings *replacement = make_client(scene.loop, scene.ca);
+
+	http_client_set_tls(client, replacement);
+	tls_settings_release(replacement);
+	http_call_respond(site.call, 200, NULL, SLICE("held"));
+	TURN_UNTIL(scene.loop, record.done == 1 && http_server_connection_count(site.server) == 0);
+	check(&record, "held");
+	http_client_destroy(client);
+	site_destroy(&site);
+	scene_destroy(&scene);
+}
+
 static void a_server_nobody_vouches_for_gets_no_request(void **state)
 {
 	(void)state;
@@ -187,6 +223,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests_go_over_tls_and_reuse_the_connection),
+		cmocka_unit_test(a_connection_under_old_settings_isnt_used_again),
 		cmocka_unit_test(a_server_nobody_vouches_for_gets_no_request),
 		cmocka_unit_test(websockets_go_over_tls),
 	};

@@ -379,6 +379,9 @@ static void a_length_not_written_in_the_shortest_way_is_refused(void **state)
 	bytes = from_client();
 	add_frame_long(&bytes, 0x82, slice_from(payload, 126), 8);
 	check_fault(&bytes, 1002, "length isn't written in the shortest way");
+	bytes = from_client();
+	add_raw(&bytes, SLICE("\x82\xff\0\0\0\0\0\0\xff\xffmask"));
+	check_fault(&bytes, 1002, "length isn't written in the shortest way");
 }
 
 static void fragments_out_of_order_are_refused(void **state)

@@ -281,6 +281,36 @@ static void a_close_frame_that_cant_be_written_is_given_up_after_five_seconds(vo
 	raw_destroy(&raw);
 }
 
+static void the_peers_five_seconds_begin_when_the_close_frame_has_left(void **state)
+{
+	(void)state;
+	static char big[1 << 20];
+	struct raw raw;
+	struct error err;
+
+	raw_init(&raw);
+	raw_accept(&raw, "");
+	stream_pause(raw.host.peer.stream);
+	while (websocket_send(raw.client.websocket, slice_from(big, sizeof big), false, &err))
+		turn_for(raw.loop, 1);
+	websocket_close(raw.client.websocket, 1000, SLICE("normal exit"));
+	turn_for(raw.loop, 5);
+	skip_time_ms(WEBSOCKET_CLOSE_WRITE_TIMEOUT_MS - 1000);
+	stream_resume(raw.host.peer.stream);
+	TURN_UNTIL(raw.loop, raw.host.peer.received.length > 8 << 20 &&
+	                             slice_contains(slice_from_offset(buffer_slice(&raw.host.peer.received),
+	                                                              raw.host.peer.received.length - 19),
+	                                            SLICE("\x88\x8d")));
+	turn_for(raw.loop, 5);
+	skip_time_ms(WEBSOCKET_CLOSE_REPLY_TIMEOUT_MS - 1000);
+	turn_for(raw.loop, 5);
+	assert_int_equal(raw.client.closed, 0);
+	skip_time_ms(1000);
+	TURN_UNTIL(raw.loop, raw.client.closed == 1);
+	assert_string_equal(error_root(&raw.client.err), "context deadline exceeded");
+	raw_destroy(&raw);
+}
+
 static void a_detached_close_runs_in_the_background_without_callbacks(void **state)
 {
 	(void)state;
@@ -553,6 +583,19 @@ static void a_handshake_that_takes_too_long_or_is_refused_is_told(void **state)
 	raw_destroy(&raw);
 }
 
+static void the_handshakes_deadline_ends_with_it(void **state)
+{
+	(void)state;
+	struct raw raw;
+
+	raw_init(&raw);
+	raw_accept(&raw, "");
+	skip_time_ms(60000);
+	turn_for(raw.loop, 10);
+	assert_int_equal(raw.client.closed, 0); /* nor is there any other without a close under way */
+	raw_destroy(&raw);
+}
+
 static void what_cant_be_sent_in_a_request_is_refused(void **state)
 {
 	(void)state;
@@ -566,6 +609,9 @@ static void what_cant_be_sent_in_a_request_is_refused(void **state)
 	assert_null(websocket_connect(loop, &options, &END_HANDLER, NULL, &err));
 	options.path = "/";
 	options.user_agent = "a\nb";
+	assert_null(websocket_connect(loop, &options, &END_HANDLER, NULL, &err));
+	options.user_agent = NULL;
+	options.stream.host = "10.0.0.5/x?"; /* nor is such a name looked up */
 	assert_null(websocket_connect(loop, &options, &END_HANDLER, NULL, &err));
 	assert_int_equal(err.code, ERROR_SYNTAX);
 	loop_destroy(loop);
@@ -631,6 +677,34 @@ static void frames_right_behind_the_handshake_count(void **state)
 	peer_write(&peer, SLICE("\x3d\x7f\x9f\x4d\x51\x58"));
 	TURN_UNTIL(pair.loop, pair.server.messages == 2);
 	assert_true(end_has(&pair.server, "Hello\nHello\n"));
+	peer_destroy(&peer);
+	TURN_UNTIL(pair.loop, pair.server.closed == 1);
+	pair_destroy(&pair);
+}
+
+static void frames_behind_the_handshake_keep_their_order(void **state)
+{
+	(void)state;
+	enum { COUNT = 5000 }; /* several reads, of which the first has the request */
+	struct pair pair;
+	struct peer peer;
+	struct buffer frames, expected;
+
+	buffer_init(&frames, 1 << 20);
+	buffer_init(&expected, 1 << 20);
+	buffer_append_text(&frames, GET CONNECTION UPGRADE VERSION KEY "\r\n");
+	for (int i = 0; i < COUNT; i++) {
+		buffer_append(&frames, "\x81\x84\0\0\0\0", 6);
+		buffer_append_format(&frames, "%04d", i);
+		buffer_append_format(&expected, "%04d\n", i);
+	}
+	pair_init(&pair);
+	peer_connect_site(&peer, &pair.site);
+	peer_write(&peer, buffer_slice(&frames));
+	TURN_UNTIL(pair.loop, pair.server.messages == COUNT);
+	assert_true(slice_equal(buffer_slice(&pair.server.text), buffer_slice(&expected)));
+	buffer_destroy(&frames);
+	buffer_destroy(&expected);
 	peer_destroy(&peer);
 	TURN_UNTIL(pair.loop, pair.server.closed == 1);
 	pair_destroy(&pair);
@@ -824,6 +898,7 @@ int main(void)
 		cmocka_unit_test(after_a_close_nothing_can_be_sent_and_messages_are_dropped),
 		cmocka_unit_test(a_peer_that_doesnt_answer_a_close_is_left_after_five_seconds),
 		cmocka_unit_test(a_close_frame_that_cant_be_written_is_given_up_after_five_seconds),
+		cmocka_unit_test(the_peers_five_seconds_begin_when_the_close_frame_has_left),
 		cmocka_unit_test(a_detached_close_runs_in_the_background_without_callbacks),
 		cmocka_unit_test(an_abort_sends_no_close_frame_but_what_was_queued),
 		cmocka_unit_test(a_broken_connection_is_told),
@@ -834,9 +909,11 @@ int main(void)
 		cmocka_unit_test(the_accept_value_of_the_rfc_comes_out),
 		cmocka_unit_test(wrong_answers_to_the_handshake_are_refused),
 		cmocka_unit_test(a_handshake_that_takes_too_long_or_is_refused_is_told),
+		cmocka_unit_test(the_handshakes_deadline_ends_with_it),
 		cmocka_unit_test(what_cant_be_sent_in_a_request_is_refused),
 		cmocka_unit_test(wrong_requests_are_left_to_the_handler),
 		cmocka_unit_test(frames_right_behind_the_handshake_count),
+		cmocka_unit_test(frames_behind_the_handshake_keep_their_order),
 		cmocka_unit_test(every_way_to_end_it_is_fine_inside_every_callback),
 		cmocka_unit_test(ending_it_before_it_is_open_is_fine),
 		cmocka_unit_test(thousands_of_reconnects_leave_memory_and_descriptors_flat),

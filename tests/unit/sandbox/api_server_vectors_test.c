@@ -106,7 +106,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(label_selectors_match_and_fail_as_the_api_servers),
-		cmocka_unit_test_setup_teardown(schema_and_webhook_refuse_in_their_own_words, plane_set_up, plane_tear_down),
+		cmocka_unit_test_setup_teardown(schema_and_webhook_refuse_in_their_own_words, plane_set_up,
+		                                plane_tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

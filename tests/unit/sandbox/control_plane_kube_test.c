@@ -62,9 +62,12 @@ static void *decode(void *context, struct slice json, struct slice *ret_uid, str
 	if (!json_tree_parse(json, &side->plane->arena, &root, err))
 		return NULL;
 	object = calloc(1, sizeof *object);
-	(void)snprintf(object->uid, sizeof object->uid, "%.*s", SLICE_ARGS(json_tree_text(json_tree_find(root, "/metadata/uid"))));
-	(void)snprintf(object->name, sizeof object->name, "%.*s", SLICE_ARGS(json_tree_text(json_tree_find(root, "/metadata/name"))));
-	(void)snprintf(object->phase, sizeof object->phase, "%.*s", SLICE_ARGS(json_tree_text(json_tree_find(root, "/status/phase"))));
+	(void)snprintf(object->uid, sizeof object->uid, "%.*s",
+	               SLICE_ARGS(json_tree_text(json_tree_find(root, "/metadata/uid"))));
+	(void)snprintf(object->name, sizeof object->name, "%.*s",
+	               SLICE_ARGS(json_tree_text(json_tree_find(root, "/metadata/name"))));
+	(void)snprintf(object->phase, sizeof object->phase, "%.*s",
+	               SLICE_ARGS(json_tree_text(json_tree_find(root, "/status/phase"))));
 	*ret_uid = slice_of(object->uid);
 	*ret_name = slice_of(object->name);
 	return object;
@@ -123,12 +126,19 @@ static int set_up(void **state)
 		.path = VMS, .resource = "virtualmachines.vm.neon.tech", .decode = decode, .release = release
 	};
 	static const struct watch_store_handler HANDLER = {
-		.on_add = on_add,         .on_update = on_update, .on_delete = on_delete, .on_started = on_started,
-		.on_start_failed = on_start_failed, .on_event = on_event,   .on_error = on_error,
+		.on_add = on_add,
+		.on_update = on_update,
+		.on_delete = on_delete,
+		.on_started = on_started,
+		.on_start_failed = on_start_failed,
+		.on_event = on_event,
+		.on_error = on_error,
 	};
 	struct kube_side *side = calloc(1, sizeof *side);
 	struct kube_client_options options = { .host = "127.0.0.1", .user_agent = "ballast-test" };
-	struct watch_store_options store_options = { .retry_unit_ns = NS_PER_MS, .retry_low = 500, .retry_high = 1000, .page_size = 2 };
+	struct watch_store_options store_options = {
+		.retry_unit_ns = NS_PER_MS, .retry_low = 500, .retry_high = 1000, .page_size = 2
+	};
 	struct control_plane_vm vm = pine();
 	struct error err;
 
@@ -224,7 +234,8 @@ static void an_expired_version_leads_to_a_fresh_list(void **state)
 		assert_int_equal(control_plane_counters(side->plane->plane).lists, lists + 3);
 		pass_ms(side->plane, 2000);
 		side->updated = 0;
-		assert_true(control_plane_annotate_vm(side->plane->plane, "a", SLICE("x"), i % 2 == 0 ? SLICE("1") : SLICE("2"), &err));
+		assert_true(control_plane_annotate_vm(side->plane->plane, "a", SLICE("x"),
+		                                      i % 2 == 0 ? SLICE("1") : SLICE("2"), &err));
 		turn_until(side, &side->updated, 1);
 	}
 	assert_int_equal(watch_store_count(side->store), 5);

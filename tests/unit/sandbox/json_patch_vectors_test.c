@@ -115,7 +115,8 @@ static void too_many_operations_are_refused(void **state)
 	for (int i = 0; i <= JSON_PATCH_OPERATIONS; i++)
 		buffer_append_text(&patch, i == 0 ? "[{\"op\":\"test\"}" : ",{\"op\":\"test\"}");
 	buffer_append_char(&patch, ']');
-	assert_int_equal(json_patch_apply(buffer_slice(&patch), parse(&arena, "{}"), &arena, &err), JSON_PATCH_TOO_LONG);
+	assert_int_equal(json_patch_apply(buffer_slice(&patch), parse(&arena, "{}"), &arena, &err),
+	                 JSON_PATCH_TOO_LONG);
 	assert_string_equal(err.text, "The allowed maximum operations in a JSON patch is 10000, got 10001");
 	buffer_destroy(&patch);
 	arena_destroy(&arena);
@@ -150,7 +151,8 @@ static void a_patch_cant_make_an_object_deeper_than_can_be_read(void **state)
 
 static void running_out_of_memory_is_told(void **state)
 {
-	static const char PATCH[] = "[{\"op\":\"add\",\"path\":\"/a~1b\",\"value\":{\"c\":[1,\"\\n\"]}},{\"op\":\"copy\",\"from\":\"/a~1b\",\"path\":\"/d\"}]";
+	static const char PATCH[] =
+		"[{\"op\":\"add\",\"path\":\"/a~1b\",\"value\":{\"c\":[1,\"\\n\"]}},{\"op\":\"copy\",\"from\":\"/a~1b\",\"path\":\"/d\"}]";
 	size_t limit = 64;
 	enum json_patch_outcome outcome;
 

@@ -28,8 +28,8 @@ static void on_change(void *context, const struct object_change *change)
 	struct fixture *fixture = context;
 	size_t used = strlen(fixture->seen);
 
-	(void)snprintf(fixture->seen + used, sizeof fixture->seen - used, "%s %.*s %llu\n", TYPES[change->type], SLICE_ARGS(change->after->name),
-	               (unsigned long long)change->after->version);
+	(void)snprintf(fixture->seen + used, sizeof fixture->seen - used, "%s %.*s %llu\n", TYPES[change->type],
+	               SLICE_ARGS(change->after->name), (unsigned long long)change->after->version);
 }
 
 static int set_up(void **state)
@@ -74,7 +74,8 @@ static struct stored_object *add(struct fixture *fixture, enum resource resource
 	struct stored_object *object = NULL;
 	struct error err;
 
-	if (!object_store_add(fixture->store, resource_kind(resource), parse(fixture, text), &fixture->arena, &object, &err))
+	if (!object_store_add(fixture->store, resource_kind(resource), parse(fixture, text), &fixture->arena, &object,
+	                      &err))
 		fail_msg("%s: %s", text, err.text);
 	return object;
 }
@@ -83,8 +84,10 @@ static struct stored_object *add_vm(struct fixture *fixture, const char *name_sp
 {
 	char text[512];
 
-	(void)snprintf(text, sizeof text, "{\"spec\":{\"a\":1},\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"labels\":{\"x\":\"y\"}}}", name,
-	               name_space);
+	(void)snprintf(
+		text, sizeof text,
+		"{\"spec\":{\"a\":1},\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"labels\":{\"x\":\"y\"}}}",
+		name, name_space);
 	return add(fixture, RESOURCE_VIRTUAL_MACHINES, text);
 }
 
@@ -98,7 +101,8 @@ static struct stored_object *replace(struct fixture *fixture, struct stored_obje
 	return object;
 }
 
-static void expect_text(struct fixture *fixture, const struct stored_object *object, const char *pointer, const char *expected)
+static void expect_text(struct fixture *fixture, const struct stored_object *object, const char *pointer,
+                        const char *expected)
 {
 	const struct json_node *node;
 	struct json_node *root;
@@ -136,7 +140,8 @@ static void a_new_object_gets_what_the_server_sets(void **state)
 	expect_text(fixture, pod, "/metadata/resourceVersion", "\"3\"");
 	assert_true(json_tree_parse(vm->text, &fixture->arena, &root, &err));
 	assert_int_equal(json_tree_text(json_tree_find(root, "/metadata/uid")).length, 36);
-	assert_int_equal(json_tree_text(json_tree_find(root, "/metadata/creationTimestamp")).length, sizeof "2026-01-01T00:00:00Z" - 1);
+	assert_int_equal(json_tree_text(json_tree_find(root, "/metadata/creationTimestamp")).length,
+	                 sizeof "2026-01-01T00:00:00Z" - 1);
 	assert_int_equal(vm->label_count, 1);
 	assert_string_equal(fixture->seen, "added a 2\nadded p 3\n");
 	assert_int_equal(object_store_version(fixture->store), 3);
@@ -145,20 +150,26 @@ static void a_new_object_gets_what_the_server_sets(void **state)
 static void keys_of_custom_objects_are_sorted_and_those_of_built_in_ones_ordered(void **state)
 {
 	struct fixture *fixture = *state;
-	struct stored_object *vm = add(fixture, RESOURCE_VIRTUAL_MACHINES,
-	                               "{\"status\":{\"b\":1,\"a\":{\"d\":1,\"c\":2}},\"spec\":{},\"metadata\":{\"namespace\":\"n\",\"name\":\"a\"}}");
-	struct stored_object *pod =
-		add(fixture, RESOURCE_PODS,
-	            "{\"status\":{\"z\":1,\"b\":2},\"spec\":{\"y\":1,\"x\":2},\"metadata\":{\"labels\":{\"b\":\"1\",\"a\":\"2\"},\"namespace\":\"n\","
-	            "\"name\":\"p\"}}");
+	struct stored_object *vm = add(
+		fixture, RESOURCE_VIRTUAL_MACHINES,
+		"{\"status\":{\"b\":1,\"a\":{\"d\":1,\"c\":2}},\"spec\":{},\"metadata\":{\"namespace\":\"n\",\"name\":\"a\"}}");
+	struct stored_object *pod = add(
+		fixture, RESOURCE_PODS,
+		"{\"status\":{\"z\":1,\"b\":2},\"spec\":{\"y\":1,\"x\":2},\"metadata\":{\"labels\":{\"b\":\"1\",\"a\":\"2\"},\"namespace\":\"n\","
+		"\"name\":\"p\"}}");
 
-	assert_true(slice_starts_with(vm->text, SLICE("{\"apiVersion\":\"vm.neon.tech/v1\",\"kind\":\"VirtualMachine\",\"metadata\":{"
-	                                              "\"creationTimestamp\":")));
+	assert_true(slice_starts_with(
+		vm->text, SLICE("{\"apiVersion\":\"vm.neon.tech/v1\",\"kind\":\"VirtualMachine\",\"metadata\":{"
+	                        "\"creationTimestamp\":")));
 	assert_true(slice_contains(vm->text, SLICE("\"spec\":{},\"status\":{\"a\":{\"c\":2,\"d\":1},\"b\":1}}")));
-	assert_true(slice_starts_with(pod->text, SLICE("{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"p\",\"namespace\":\"n\","
-	                                               "\"uid\":")));
-	assert_true(slice_contains(pod->text, SLICE("Z\",\"labels\":{\"a\":\"2\",\"b\":\"1\"}},\"spec\":{\"y\":1,\"x\":2},\"status\":{\"z\":1,"
-	                                            "\"b\":2}}")));
+	assert_true(slice_starts_with(
+		pod->text,
+		SLICE("{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"p\",\"namespace\":\"n\","
+	              "\"uid\":")));
+	assert_true(slice_contains(
+		pod->text,
+		SLICE("Z\",\"labels\":{\"a\":\"2\",\"b\":\"1\"}},\"spec\":{\"y\":1,\"x\":2},\"status\":{\"z\":1,"
+	              "\"b\":2}}")));
 }
 
 static void generation_counts_changes_of_the_spec_alone(void **state)
@@ -178,7 +189,8 @@ static void generation_counts_changes_of_the_spec_alone(void **state)
 static void without_a_status_subresource_status_counts_for_generation(void **state)
 {
 	struct fixture *fixture = *state;
-	struct stored_object *group = add(fixture, RESOURCE_STORAGE_GROUPS, "{\"metadata\":{\"name\":\"g\"},\"status\":{\"phase\":\"\"}}");
+	struct stored_object *group =
+		add(fixture, RESOURCE_STORAGE_GROUPS, "{\"metadata\":{\"name\":\"g\"},\"status\":{\"phase\":\"\"}}");
 
 	group = replace(fixture, group, "{\"metadata\":{},\"status\":{\"phase\":\"SYNCED\"}}");
 	expect_text(fixture, group, "/metadata/generation", "2");
@@ -189,7 +201,10 @@ static void a_write_that_changes_nothing_is_none(void **state)
 	struct fixture *fixture = *state;
 	struct stored_object *vm = add_vm(fixture, "apps", "a");
 
-	assert_ptr_equal(replace(fixture, vm, "{\"spec\":{\"a\":1},\"metadata\":{\"labels\":{\"x\":\"y\"},\"resourceVersion\":\"1\"}}"), vm);
+	assert_ptr_equal(
+		replace(fixture, vm,
+	                "{\"spec\":{\"a\":1},\"metadata\":{\"labels\":{\"x\":\"y\"},\"resourceVersion\":\"1\"}}"),
+		vm);
 	assert_int_equal(object_store_version(fixture->store), 2);
 	assert_string_equal(fixture->seen, "added a 2\n");
 }
@@ -198,9 +213,10 @@ static void names_uid_and_birth_cant_be_changed(void **state)
 {
 	struct fixture *fixture = *state;
 	struct stored_object *vm = add_vm(fixture, "apps", "a");
-	struct stored_object *after = replace(fixture, vm,
-	                                      "{\"metadata\":{\"name\":\"b\",\"namespace\":\"c\",\"uid\":\"d\",\"creationTimestamp\":\"e\","
-	                                      "\"deletionTimestamp\":\"f\",\"labels\":{\"x\":\"y\"}},\"spec\":{\"a\":1}}");
+	struct stored_object *after =
+		replace(fixture, vm,
+	                "{\"metadata\":{\"name\":\"b\",\"namespace\":\"c\",\"uid\":\"d\",\"creationTimestamp\":\"e\","
+	                "\"deletionTimestamp\":\"f\",\"labels\":{\"x\":\"y\"}},\"spec\":{\"a\":1}}");
 
 	assert_ptr_equal(after, vm);
 }
@@ -225,8 +241,8 @@ static void objects_that_dont_fit_are_refused(void **state)
 	for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
 		struct error err;
 
-		assert_false(object_store_add(fixture->store, resource_kind(CASES[i].resource), parse(fixture, CASES[i].text), &fixture->arena, NULL,
-		                              &err));
+		assert_false(object_store_add(fixture->store, resource_kind(CASES[i].resource),
+		                              parse(fixture, CASES[i].text), &fixture->arena, NULL, &err));
 		assert_int_equal(err.code, CASES[i].code);
 	}
 	assert_int_equal(object_store_count(fixture->store, resource_kind(RESOURCE_NODES)), 1);
@@ -270,7 +286,8 @@ static void an_object_with_finalizers_goes_when_the_last_one_does(void **state)
 {
 	struct fixture *fixture = *state;
 	struct stored_object *vm =
-		add(fixture, RESOURCE_VIRTUAL_MACHINES, "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"finalizers\":[\"f\",\"g\"]}}");
+		add(fixture, RESOURCE_VIRTUAL_MACHINES,
+	            "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"finalizers\":[\"f\",\"g\"]}}");
 	struct stored_object *marked;
 	struct error err;
 	bool gone;
@@ -322,7 +339,8 @@ static void expect_snapshot(struct fixture *fixture, uint64_t version, const cha
 	struct error err;
 	char text[256] = "";
 
-	assert_true(object_store_snapshot(fixture->store, resource_kind(RESOURCE_VIRTUAL_MACHINES), version, &snapshot, &err));
+	assert_true(object_store_snapshot(fixture->store, resource_kind(RESOURCE_VIRTUAL_MACHINES), version, &snapshot,
+	                                  &err));
 	for (size_t i = 0; i < snapshot.count; i++) {
 		size_t used = strlen(text);
 
@@ -418,7 +436,9 @@ static void a_write_without_memory_changes_nothing(void **state)
 
 	add_vm(fixture, "n", "a");
 	for (unsigned long i = 1; !ok; i++) {
-		struct json_node *root = parse(fixture, "{\"metadata\":{\"name\":\"b\",\"namespace\":\"n\",\"labels\":{\"c\":\"d\"}},\"spec\":{}}");
+		struct json_node *root = parse(
+			fixture,
+			"{\"metadata\":{\"name\":\"b\",\"namespace\":\"n\",\"labels\":{\"c\":\"d\"}},\"spec\":{}}");
 		uint64_t version = object_store_version(fixture->store);
 
 		memory_fail_at(i);
@@ -439,15 +459,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_new_object_gets_what_the_server_sets, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(keys_of_custom_objects_are_sorted_and_those_of_built_in_ones_ordered, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(keys_of_custom_objects_are_sorted_and_those_of_built_in_ones_ordered,
+		                                set_up, tear_down),
 		cmocka_unit_test_setup_teardown(generation_counts_changes_of_the_spec_alone, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(without_a_status_subresource_status_counts_for_generation, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(without_a_status_subresource_status_counts_for_generation, set_up,
+		                                tear_down),
 		cmocka_unit_test_setup_teardown(a_write_that_changes_nothing_is_none, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_uid_and_birth_cant_be_changed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_that_dont_fit_are_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_are_in_the_order_of_namespace_and_name, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_object_without_finalizers_goes_at_once, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(an_object_with_finalizers_goes_when_the_last_one_does, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_object_with_finalizers_goes_when_the_last_one_does, set_up,
+		                                tear_down),
 		cmocka_unit_test_setup_teardown(pods_are_marked_before_they_are_gone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_edit_changes_an_object_in_place, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_past_can_be_listed, set_up, tear_down),

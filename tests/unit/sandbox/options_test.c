@@ -100,11 +100,10 @@ static void nonsense_is_refused_with_the_option_named(void **state)
 		{ .outage = "api@-1s+1s", .text = "--outage: start: \"-1s\" is negative" },
 		{ .outage = "api@1s+0s", .text = "--outage: length: an outage of no time" },
 		{ .outage = "api@1s+9999h", .text = "--outage: length: \"9999h\" is more than 30 days" },
-		{ .outage = "api@42s+11s",
-		  .text = "--outage: at speed 4 an outage must be over 8.0 s before the end of the run" },
+		{ .outage = "api@42s+11s", .text = "--outage: an outage must be over 8.0 s before the end of the run" },
 		{ .outage = "api@20s+5s",
 		  .stop_agent_at = "32s",
-		  .text = "--outage: at speed 4 an outage must be over 8.0 s before the end of the run" },
+		  .text = "--outage: an outage must be over 8.0 s before the end of the run" },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

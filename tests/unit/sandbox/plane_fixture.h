@@ -40,8 +40,9 @@ struct plane_fixture {
 	struct control_plane *plane;
 	struct http_client *client;
 	struct address address;
-	struct arena arena; /* of replies and events; until the end of the test */
-	char told[16 * 1024]; /* what the plane's handler was told, a line each */
+	struct arena arena;     /* of replies and events; until the end of the test */
+	char told[16 * 1024];   /* what the plane's handler was told, a line each */
+	bool away_once_patched; /* the handler makes an outage of it */
 };
 
 /* ---- what the plane tells ---- */
@@ -59,15 +60,21 @@ UNUSED_HERE static void fixture_note(void *context, const char *format, ...)
 	va_end(arguments);
 }
 
-UNUSED_HERE static void fixture_on_patched(void *context, const char *name, uint32_t old_cpu_milli, uint16_t old_slots, uint32_t new_cpu_milli,
-                               uint16_t new_slots)
+UNUSED_HERE static void fixture_on_patched(void *context, const char *name, uint32_t old_cpu_milli, uint16_t old_slots,
+                                           uint32_t new_cpu_milli, uint16_t new_slots)
 {
+	struct plane_fixture *fixture = context;
+
 	fixture_note(context, "patched %s %u/%u %u/%u\n", name, old_cpu_milli, old_slots, new_cpu_milli, new_slots);
+	if (fixture->away_once_patched)
+		control_plane_set_available(fixture->plane, false);
 }
 
-UNUSED_HERE static void fixture_on_resized(void *context, const char *name, uint32_t cpu_milli, uint64_t memory_bytes, bool settled)
+UNUSED_HERE static void fixture_on_resized(void *context, const char *name, uint32_t cpu_milli, uint64_t memory_bytes,
+                                           bool settled)
 {
-	fixture_note(context, "resized %s %um %lluMi%s\n", name, cpu_milli, (unsigned long long)(memory_bytes >> 20), settled ? " settled" : "");
+	fixture_note(context, "resized %s %um %lluMi%s\n", name, cpu_milli, (unsigned long long)(memory_bytes >> 20),
+	             settled ? " settled" : "");
 }
 
 UNUSED_HERE static void fixture_on_phase(void *context, const char *name, const char *phase)
@@ -250,14 +257,15 @@ UNUSED_HERE static void reply_on_done(void *context, const struct http_response 
 }
 
 struct ask {
-	const char *token; /* NULL: the agent's; "": none */
+	const char *token;  /* NULL: the agent's; "": none */
 	const char *method; /* NULL: GET */
 	const char *target;
 	const char *type;
 	const char *body;
 };
 
-UNUSED_HERE static struct http_exchange *fixture_send(struct plane_fixture *fixture, const struct ask *ask, const struct http_handler *handler, void *context)
+UNUSED_HERE static struct http_exchange *fixture_send(struct plane_fixture *fixture, const struct ask *ask,
+                                                      const struct http_handler *handler, void *context)
 {
 	char authorization[128];
 	struct http_field fields[3] = { { SLICE("Accept"), SLICE("application/json, */*") } };
@@ -273,7 +281,8 @@ UNUSED_HERE static struct http_exchange *fixture_send(struct plane_fixture *fixt
 	struct error err;
 
 	if (ask->token == NULL || ask->token[0] != '\0') {
-		(void)snprintf(authorization, sizeof authorization, "Bearer %s", ask->token != NULL ? ask->token : AGENT_TOKEN);
+		(void)snprintf(authorization, sizeof authorization, "Bearer %s",
+		               ask->token != NULL ? ask->token : AGENT_TOKEN);
 		fields[request.fields.count++] = (struct http_field){ SLICE("Authorization"), slice_of(authorization) };
 	}
 	if (ask->type != NULL)
@@ -326,9 +335,12 @@ UNUSED_HERE static struct reply patch(struct plane_fixture *fixture, const char 
 	return ask(fixture, &(struct ask){ .method = "PATCH", .target = target, .type = JSON_PATCH, .body = body });
 }
 
-UNUSED_HERE static struct reply admin(struct plane_fixture *fixture, const char *method, const char *target, const char *type, const char *body)
+UNUSED_HERE static struct reply admin(struct plane_fixture *fixture, const char *method, const char *target,
+                                      const char *type, const char *body)
 {
-	return ask(fixture, &(struct ask){ .token = ADMIN_TOKEN, .method = method, .target = target, .type = type, .body = body });
+	return ask(
+		fixture,
+		&(struct ask){ .token = ADMIN_TOKEN, .method = method, .target = target, .type = type, .body = body });
 }
 
 UNUSED_HERE static void expect_status(const struct reply *reply, int status)
@@ -336,7 +348,8 @@ UNUSED_HERE static void expect_status(const struct reply *reply, int status)
 	if (reply->failed)
 		fail_msg("%s", reply->err.text);
 	if (reply->status != status)
-		fail_msg("status %d instead of %d: %.*s", reply->status, status, (int)reply->body.length, reply->body.data);
+		fail_msg("status %d instead of %d: %.*s", reply->status, status, (int)reply->body.length,
+		         reply->body.data);
 }
 
 UNUSED_HERE static void fixture_expect_text(const struct json_node *root, const char *pointer, const char *text)
@@ -439,12 +452,15 @@ UNUSED_HERE static void watching_on_done(void *context, const struct http_respon
 
 UNUSED_HERE static struct watching *watch_open(struct plane_fixture *fixture, const char *token, const char *target)
 {
-	static const struct http_handler HANDLER = { .on_head = watching_on_head, .on_body = watching_on_body, .on_done = watching_on_done };
+	static const struct http_handler HANDLER = { .on_head = watching_on_head,
+		                                     .on_body = watching_on_body,
+		                                     .on_done = watching_on_done };
 	struct watching *watching = calloc(1, sizeof *watching);
 
 	watching->fixture = fixture;
 	buffer_init(&watching->text, (size_t)64 * 1024 * 1024);
-	watching->exchange = fixture_send(fixture, &(struct ask){ .token = token, .target = target }, &HANDLER, watching);
+	watching->exchange =
+		fixture_send(fixture, &(struct ask){ .token = token, .target = target }, &HANDLER, watching);
 	test_loop_until(fixture->loop, &watching->open);
 	watching->since_ms = now_ms();
 	return watching;
@@ -481,7 +497,8 @@ UNUSED_HERE static struct json_node *watch_next(struct watching *watching, uint6
 	buffer_consume(&watching->text, copy.length + 1);
 	if (!json_tree_parse(copy, &fixture->arena, &event, &err))
 		fail_msg("an event is no JSON: %s", err.text);
-	(void)snprintf(watching->type, sizeof watching->type, "%.*s", SLICE_ARGS(json_tree_text(json_tree_find(event, "/type"))));
+	(void)snprintf(watching->type, sizeof watching->type, "%.*s",
+	               SLICE_ARGS(json_tree_text(json_tree_find(event, "/type"))));
 	return json_tree_find(event, "/object");
 }
 
@@ -509,7 +526,8 @@ UNUSED_HERE static struct watching *watch_vms(struct plane_fixture *fixture)
 	char target[256];
 
 	expect_status(&list, 200);
-	(void)snprintf(target, sizeof target, VMS "?allowWatchBookmarks=true&resourceVersion=%s&watch=true", version_of(fixture, list.root));
+	(void)snprintf(target, sizeof target, VMS "?allowWatchBookmarks=true&resourceVersion=%s&watch=true",
+	               version_of(fixture, list.root));
 	return watch_open(fixture, NULL, target);
 }
 

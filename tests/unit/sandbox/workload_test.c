@@ -59,6 +59,30 @@ static void a_run_has_as_many_phases_as_fit(void **state)
 	}
 }
 
+static void phases_are_longer_with_so_many_vms_that_patches_wait(void **state)
+{
+	(void)state;
+	/* 2.5 patches each, 100 at once, 50 per second. */
+	static const struct {
+		unsigned vms;
+		uint64_t duration_s;
+		unsigned phases;
+		uint64_t settle_ms;
+	} rows[] = {
+		{ 40, 40, 5, 8000 },   { 60, 40, 4, 9000 },   { 200, 40, 2, 16000 },
+		{ 200, 32, 2, 16000 }, { 200, 31, 1, 16000 }, { 200, 8, 1, 16000 },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct workload *workload = make(1, rows[i].vms, 1, 4, rows[i].duration_s);
+
+		assert_int_equal(workload->settle_ns / NS_PER_MS, rows[i].settle_ms);
+		assert_int_equal(workload->phase_count, rows[i].phases);
+		assert_int_equal(workload->phase_length_ns, rows[i].duration_s * SECOND / rows[i].phases);
+		workload_destroy(workload);
+	}
+}
+
 static void a_run_that_is_too_short_is_refused_and_the_least_is_named(void **state)
 {
 	(void)state;
@@ -302,6 +326,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_run_has_as_many_phases_as_fit),
+		cmocka_unit_test(phases_are_longer_with_so_many_vms_that_patches_wait),
 		cmocka_unit_test(a_run_that_is_too_short_is_refused_and_the_least_is_named),
 		cmocka_unit_test(phases_follow_each_other_and_the_last_one_stays),
 		cmocka_unit_test(an_endless_run_repeats_its_phases),

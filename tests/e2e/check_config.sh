@@ -1,0 +1,108 @@
+#!/bin/sh
+# `ballast check-config` as a process: what is wrong with a file, line by line, and exit statuses.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+
+ballast=${BALLAST:?the program to test}
+sample=tests/data/agent/config-b.json
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+fail() {
+	echo "check_config: $*" >&2
+	failures=$((failures + 1))
+}
+
+# check STATUS ARGUMENT...: what it prints is in $work/out and $work/errors.
+check() {
+	wanted=$1
+	shift
+	"$ballast" check-config "$@" >"$work/out" 2>"$work/errors"
+	status=$?
+	[ "$status" -eq "$wanted" ] || fail "check-config $*: exit status $status instead of $wanted: $(cat "$work/errors")"
+	# Data on standard output, complaints on standard error, never both.
+	if [ "$wanted" -eq 0 ]; then
+		[ -s "$work/errors" ] && fail "check-config $*: it complains: $(cat "$work/errors")"
+	else
+		[ -s "$work/out" ] && fail "check-config $*: on standard output: $(cat "$work/out")"
+		[ -s "$work/errors" ] || fail "check-config $*: no complaint"
+	fi
+}
+
+# line_of TEXT: the number of the first line of $work/bad.json that has it.
+line_of() {
+	grep -n -F -m 1 -- "$1" "$work/bad.json" | cut -d : -f 1
+}
+
+# expect LINE REST: a complaint about that line of $work/bad.json that begins so.
+expect() {
+	grep -q -F -- "$work/bad.json:$1: $2" "$work/errors" || fail "no complaint \"$1: $2\" in: $(cat "$work/errors")"
+}
+
+# The samples are good.
+for file in "$sample" deploy/agent/*.json; do
+	[ -e "$file" ] || continue
+	check 0 "$file"
+	[ "$(cat "$work/out")" = "$file: ok, a configuration of generation B" ] || fail "$file: $(cat "$work/out")"
+done
+
+# Five mistakes of five kinds, all named with their lines, in the order of the file.
+sed -e 's/"serverPort": 10301/"serverPort": 70000/' -e 's/"mem": "1Gi"/"mem": "1Gigabyte"/' \
+	-e 's/"regionName": "replaceme"/"regionName": ""/' -e 's/"requestPort": 10299,/"requestPort": 10299, "retries": 3,/' \
+	-e '/"retryDeniedDownscaleSeconds"/d' "$sample" >"$work/bad.json"
+check 1 "$work/bad.json"
+expect "$(line_of 1Gigabyte)" 'field "scaling.computeUnit.mem": quantities must match the regular expression'
+expect "$(line_of regionName)" 'field "scalingEvents.regionName": cannot be empty'
+expect "$(line_of '"monitor"')" 'field "monitor.retryDeniedDownscaleSeconds": is missing'
+expect "$(line_of 70000)" 'field "monitor.serverPort": '
+expect "$(line_of retries)" 'field "scheduler.retries": unknown key'
+[ "$(tail -n 1 "$work/errors")" = "$work/bad.json: not valid as a configuration of generation B: 5 problems" ] ||
+	fail "the last line is $(tail -n 1 "$work/errors")"
+[ "$(wc -l <"$work/errors")" -eq 6 ] || fail "five mistakes give $(cat "$work/errors")"
+sed '$d' "$work/errors" | cut -d : -f 2 | sort -n -c || fail "complaints aren't in the order of lines: $(cat "$work/errors")"
+
+# Text that isn't JSON ends the reading, at its line.
+sed 's/"billing": {/"billing": [/' "$sample" >"$work/bad.json"
+check 1 "$work/bad.json"
+expect "$(($(line_of '"billing"') + 1))" ''
+{ cat "$sample"; echo 'more'; } >"$work/bad.json"
+check 1 "$work/bad.json"
+expect "$(wc -l <"$work/bad.json")" ''
+: >"$work/bad.json"
+check 1 "$work/bad.json"
+printf '{"a":"\377"}' >"$work/bad.json"
+check 1 "$work/bad.json"
+
+# A huge number of mistakes is cut off, and counted.
+{
+	echo '{'
+	seq -f '"key%g": 1,' 1 5000
+	sed 1d "$sample"
+} >"$work/bad.json"
+check 1 "$work/bad.json"
+grep -q ': 5000 problems$' "$work/errors" || fail "5000 mistakes: $(tail -n 1 "$work/errors")"
+
+# What can't be read.
+check 1 "$work/none.json"
+grep -q "$work/none.json: no such file or directory" "$work/errors" || fail "a missing file: $(cat "$work/errors")"
+check 1 "$work"
+grep -q -F "$work" "$work/errors" || fail "a folder: $(cat "$work/errors")"
+if [ "$(id -u)" -ne 0 ]; then
+	cp "$sample" "$work/secret.json"
+	chmod 0 "$work/secret.json"
+	check 1 "$work/secret.json"
+	grep -q 'permission denied' "$work/errors" || fail "a file it may not read: $(cat "$work/errors")"
+fi
+
+# Usage.
+check 2
+check 2 "$sample" "$sample"
+check 2 --hlep "$sample"
+grep -q -e '--help' "$work/errors" || fail "no better option is offered"
+check 0 --help
+grep -q '^Usage: ballast check-config' "$work/out" || fail "--help doesn't help"
+cp "$sample" "$work/-odd"
+(cd "$work" && "$ballast" check-config -- -odd >/dev/null) || fail "a name after -- isn't taken"
+
+[ "$failures" -eq 0 ]

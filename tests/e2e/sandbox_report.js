@@ -1,0 +1,48 @@
+// Checks a report of `ballast sandbox --report json`: its shape, that it has no mismatch, and what else is asked of it.
+//
+//   usage: node sandbox_report.js FILE [EXPRESSION...]     each is JavaScript that must be true of the report, `r`
+'use strict';
+const fs = require('fs');
+const assert = require('assert');
+
+const [file, ...expressions] = process.argv.slice(2);
+const text = fs.readFileSync(file, 'utf8');
+const lines = text.split('\n');
+assert(lines.length === 2 && lines[1] === '', 'not one line of JSON');
+const r = JSON.parse(lines[0]);
+
+const shape = {
+  generation: 'string', seed: 'number', durationSeconds: 'number', speed: 'number', nodes: 'number', phases: 'number',
+  ignoredVMs: 'number', vms: 'object', scheduler: 'object', monitor: 'object', api: 'object', agent: 'object',
+  mismatches: 'object',
+};
+const vm_shape = {
+  name: 'string', workload: 'string', minCU: 'number', maxCU: 'number', finalCU: 'number', expectedFinalCU: 'number',
+  judged: 'boolean', patches: 'number', upscales: 'number', downscales: 'number', deniedDownscales: 'number',
+  secondsToReachGoal: 'object',
+};
+
+function check_shape(value, wanted, where) {
+  assert.deepStrictEqual(Object.keys(value).sort(), Object.keys(wanted).sort(), where);
+  for (const key of Object.keys(wanted)) assert.strictEqual(typeof value[key], wanted[key], `${where}.${key}`);
+}
+
+check_shape(r, shape, 'report');
+check_shape(r.scheduler, {requests: 'number', denials: 'number'}, 'scheduler');
+check_shape(r.monitor, {connections: 'number', upscales: 'number', downscales: 'number', healthChecks: 'number'}, 'monitor');
+check_shape(r.api, {lists: 'number', watches: 'number', patches: 'number'}, 'api');
+check_shape(r.agent, {maxResidentKiB: 'number', cpuSeconds: 'number'}, 'agent');
+assert.strictEqual(r.generation, 'B');
+for (const vm of r.vms) {
+  check_shape(vm, vm_shape, vm.name);
+  if (vm.judged) assert.strictEqual(vm.finalCU, vm.expectedFinalCU, vm.name);
+  assert(vm.finalCU >= vm.minCU && vm.finalCU <= vm.maxCU, vm.name);
+  assert(vm.secondsToReachGoal.every((s) => s >= 0 && s <= r.durationSeconds), vm.name);
+}
+assert.deepStrictEqual(r.mismatches, []);
+
+function sum(key) {
+  return r.vms.reduce((total, vm) => total + vm[key], 0);
+}
+for (const expression of expressions)
+  assert(new Function('r', 'sum', `return (${expression});`)(r, sum), `not so: ${expression}`);

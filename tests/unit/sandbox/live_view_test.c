@@ -1,0 +1,271 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/loop_epoll.h"
+#include "sandbox/live_view.h"
+#include "tests/unit/sandbox/fake_cluster.h"
+
+enum { OUTPUT_BYTES = 512 * 1024 };
+
+/* Six VMs, and standard output or standard error in the hands of the test. */
+struct scene {
+	struct loop *loop;
+	struct workload *workload;
+	struct cluster cluster;
+	struct live_view *view;
+	int target; /* the descriptor that was replaced … */
+	int saved;  /* … and what it was */
+	int reader;
+	char output[OUTPUT_BYTES];
+};
+
+static struct scene scene;
+
+static void replace(int target, int writer)
+{
+	scene.target = target;
+	scene.saved = dup(target);
+	assert_true(scene.saved >= 0);
+	assert_true(dup2(writer, target) >= 0);
+	close(writer);
+}
+
+static void put_back(void)
+{
+	assert_true(dup2(scene.saved, scene.target) >= 0);
+	close(scene.saved);
+}
+
+static void open_scene(void)
+{
+	const struct workload_options options = { .seed = 7, .vms = 6, .nodes = 3, .speed = 4 };
+	struct error err;
+
+	memset(&scene, 0, sizeof scene);
+	scene.cluster.vm_count = 8;
+	scene.loop = loop_epoll_create(&err);
+	scene.workload = workload_create(&options, &err);
+	assert_non_null(scene.loop);
+	assert_non_null(scene.workload);
+	for (unsigned i = 0; i < 6; i++)
+		fake_cluster_set(&scene.cluster, i, 1);
+}
+
+static void open_lines(void)
+{
+	int ends[2];
+	struct error err;
+
+	open_scene();
+	assert_int_equal(pipe(ends), 0);
+	scene.reader = ends[0];
+	replace(STDERR_FILENO, ends[1]);
+	scene.view = live_view_create(scene.loop, scene.workload, false, &err);
+	assert_non_null(scene.view);
+}
+
+/* A terminal with that many columns and rows. */
+static void open_terminal(unsigned short columns, unsigned short rows)
+{
+	const struct winsize size = { .ws_col = columns, .ws_row = rows };
+	struct termios settings;
+	int writer;
+	struct error err;
+
+	open_scene();
+	scene.reader = posix_openpt(O_RDWR | O_NOCTTY);
+	assert_true(scene.reader >= 0);
+	assert_int_equal(grantpt(scene.reader), 0);
+	assert_int_equal(unlockpt(scene.reader), 0);
+	writer = open(ptsname(scene.reader), O_RDWR | O_NOCTTY);
+	assert_true(writer >= 0);
+	assert_int_equal(ioctl(writer, TIOCSWINSZ, &size), 0);
+	assert_int_equal(tcgetattr(writer, &settings), 0);
+	cfmakeraw(&settings);
+	assert_int_equal(tcsetattr(writer, TCSANOW, &settings), 0);
+	replace(STDOUT_FILENO, writer);
+	scene.view = live_view_create(scene.loop, scene.workload, true, &err);
+	assert_non_null(scene.view);
+}
+
+/* Ends the view, and reads all that it wrote behind what is there already. */
+static void close_view(void)
+{
+	size_t length = strlen(scene.output);
+	ssize_t got;
+
+	assert_int_equal(fcntl(scene.reader, F_SETFL, O_NONBLOCK), 0);
+	live_view_destroy(scene.view);
+	put_back();
+	while ((got = read(scene.reader, scene.output + length, OUTPUT_BYTES - 1 - length)) > 0)
+		length += (size_t)got;
+	scene.output[length] = '\0';
+}
+
+static void close_scene(void)
+{
+	close(scene.reader);
+	loop_destroy(scene.loop);
+	workload_destroy(scene.workload);
+}
+
+static void events_are_lines_with_the_time(void **state)
+{
+	(void)state;
+	open_lines();
+	live_view_event(scene.view, "before the start");
+	live_view_start(scene.view, &scene.cluster);
+	live_view_vm_event(scene.view, 1, "patched %u CU → %u CU", 1U, 3U);
+	live_view_vm_event(scene.view, 6, "of one to be ignored");
+	live_view_event(scene.view, "phase %d: nothing changes", 2);
+	close_view();
+	assert_string_equal(scene.output, "  0.000s before the start\n"
+	                                  "  0.000s oak: patched 1 CU → 3 CU\n"
+	                                  "  0.000s other-1: of one to be ignored\n"
+	                                  "  0.000s phase 2: nothing changes\n");
+	close_scene();
+}
+
+static void a_reader_that_is_too_slow_misses_lines_and_is_told(void **state)
+{
+	(void)state;
+	enum { LINES = 8000, LINE_BYTES = 100 }; /* far more than a pipe and the buffer hold */
+	const char *left_out;
+	char text[LINE_BYTES];
+	size_t length = 0;
+	ssize_t got;
+
+	open_lines();
+	memset(text, 'x', sizeof text - 1);
+	text[sizeof text - 1] = '\0';
+	for (int i = 0; i < LINES; i++)
+		live_view_event(scene.view, "%s", text);
+	/* It reads again; each event brings more of what waited. */
+	assert_int_equal(fcntl(scene.reader, F_SETFL, O_NONBLOCK), 0);
+	for (int i = 0; i < 10; i++) {
+		while ((got = read(scene.reader, scene.output + length, OUTPUT_BYTES - 1 - length)) > 0)
+			length += (size_t)got;
+		live_view_event(scene.view, "late %d", i);
+	}
+	close_view();
+	left_out = strstr(scene.output, " lines left out)\n");
+	assert_non_null(left_out);
+	assert_non_null(strstr(left_out, "  0.000s late 9\n"));
+	close_scene();
+}
+
+/* The last frame, up to where the screen is left. */
+static char *last_frame(void)
+{
+	char *frame = scene.output;
+	char *end = strstr(scene.output, "\x1b[?25h\x1b[?1049l");
+
+	assert_non_null(end);
+	assert_string_equal(end, "\x1b[?25h\x1b[?1049l");
+	*end = '\0';
+	for (char *next = frame; (next = strstr(next, "\x1b[H")) != NULL; next += 3)
+		frame = next + 3;
+	return frame;
+}
+
+static void a_terminal_shows_a_table(void **state)
+{
+	(void)state;
+	char *frame;
+
+	open_terminal(100, 30);
+	live_view_event(scene.view, "started");
+	fake_cluster_set(&scene.cluster, 0, 2);
+	scene.cluster.vms[1].permitted = cluster_units(3);
+	scene.cluster.vms[1].size = (struct cluster_size){ 750, 2 };
+	scene.cluster.vms[1].monitor = GUEST_MONITOR_DOWN;
+	live_view_vm_event(scene.view, 1, "patched");
+	live_view_start(scene.view, &scene.cluster);
+	close_view();
+	assert_memory_equal(scene.output, "\x1b[?1049h\x1b[?25l\x1b[H", 17);
+	frame = last_frame();
+	assert_string_equal(
+		frame, "ballast sandbox  0.0 s  phase 1  speed 4  seed 7\x1b[K\r\n"
+		       "\x1b[K\r\n"
+		       "VM           workload      using    goal permitted  monitor    last action\x1b[K\r\n"
+		       "pine         ramp           2 CU    2 CU      2 CU  connected  \x1b[K\r\n"
+		       "oak          held        750m CPU and 2 slots    4 CU      3 CU  down       patched\x1b[K\r\n"
+		       "elm          memory         1 CU    4 CU      1 CU  connected  \x1b[K\r\n"
+		       "birch        takeover       1 CU    3 CU      1 CU  connected  \x1b[K\r\n"
+		       "cedar        full-first     1 CU    5 CU      1 CU  connected  \x1b[K\r\n"
+		       "maple        full-second    1 CU    1 CU      1 CU  connected  \x1b[K\r\n"
+		       "started\x1b[K\r\n"
+		       "\x1b[J");
+	close_scene();
+}
+
+static void a_small_terminal_gets_less_of_it(void **state)
+{
+	(void)state;
+	char *frame;
+
+	open_terminal(20, 9);
+	live_view_vm_event(scene.view, 0, "…");
+	live_view_start(scene.view, &scene.cluster);
+	close_view();
+	frame = last_frame();
+	assert_string_equal(frame, "ballast sandbox  0.0\x1b[K\r\n"
+	                           "\x1b[K\r\n"
+	                           "VM           workloa\x1b[K\r\n"
+	                           "pine         ramp   \x1b[K\r\n"
+	                           "oak          held   \x1b[K\r\n"
+	                           "elm          memory \x1b[K\r\n"
+	                           "and 3 more VMs\x1b[K\r\n"
+	                           "\x1b[K\r\n"
+	                           "\x1b[J");
+	close_scene();
+}
+
+static void it_is_redrawn_as_time_goes_by(void **state)
+{
+	(void)state;
+	unsigned frames = 0;
+	struct error err;
+
+	open_terminal(80, 24);
+	live_view_start(scene.view, &scene.cluster);
+	while (frames < 3) {
+		ssize_t got;
+
+		assert_true(loop_turn(scene.loop, &err));
+		got = read(scene.reader, scene.output, OUTPUT_BYTES - 1);
+		assert_true(got > 0);
+		frames++;
+	}
+	memset(scene.output, 0, sizeof scene.output);
+	live_view_set_phase(scene.view, 1);
+	assert_true(loop_turn(scene.loop, &err));
+	close_view();
+	assert_non_null(strstr(last_frame(), "phase 2"));
+	close_scene();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(events_are_lines_with_the_time),
+		cmocka_unit_test(a_reader_that_is_too_slow_misses_lines_and_is_told),
+		cmocka_unit_test(a_terminal_shows_a_table),
+		cmocka_unit_test(a_small_terminal_gets_less_of_it),
+		cmocka_unit_test(it_is_redrawn_as_time_goes_by),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
