@@ -3,6 +3,7 @@
  */
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -86,10 +87,11 @@ const char *error_root(const struct error *err)
 bool error_set_errno(struct error *err, int errno_value, const char *what)
 {
 	const char *description = errno_text(errno_value);
+	enum error_code code = errno_value == ECONNRESET || errno_value == EPIPE ? ERROR_CLOSED : ERROR_SYSTEM;
 
 	if (description != NULL)
-		error_set(err, ERROR_SYSTEM, "%s", description);
+		error_set(err, code, "%s", description);
 	else
-		error_set(err, ERROR_SYSTEM, "errno %d", errno_value);
+		error_set(err, code, "errno %d", errno_value);
 	return error_wrap(err, "%s", what);
 }

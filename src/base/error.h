@@ -39,8 +39,9 @@ bool error_wrap(struct error *err, const char *format, ...) __attribute__((forma
 const char *error_root(const struct error *err);
 
 /*
- * As error_set with ERROR_SYSTEM and the text "what: description of errno_value". The description is a fixed English
- * text (musl and glibc differ in some). The root is the description alone: "connection refused", "no route to host".
+ * As error_set with the text "what: description of errno_value", and ERROR_SYSTEM, or ERROR_CLOSED for ECONNRESET and
+ * EPIPE. The description is a fixed English text (musl and glibc differ in some). The root is the description alone:
+ * "connection refused", "no route to host".
  */
 bool error_set_errno(struct error *err, int errno_value, const char *what);
 

@@ -151,10 +151,30 @@ static void system_errors_have_fixed_english_texts(void **state)
 		struct error err;
 
 		assert_false(error_set_errno(&err, CASES[i].value, "dial tcp 127.0.0.1:80"));
-		assert_int_equal(err.code, ERROR_SYSTEM);
 		assert_string_equal(error_root(&err), CASES[i].text);
 		assert_memory_equal(err.text, "dial tcp 127.0.0.1:80: ", 23);
 		assert_ptr_equal(error_root(&err), err.text + 23);
+	}
+}
+
+static void a_system_error_s_code_tells_a_peer_that_went_away(void **state)
+{
+	(void)state;
+	static const struct {
+		int value;
+		enum error_code code;
+	} CASES[] = {
+		{ ECONNRESET, ERROR_CLOSED },   { EPIPE, ERROR_CLOSED },     { ECONNREFUSED, ERROR_SYSTEM },
+		{ ECONNABORTED, ERROR_SYSTEM }, { ETIMEDOUT, ERROR_SYSTEM }, { EHOSTUNREACH, ERROR_SYSTEM },
+		{ ENOENT, ERROR_SYSTEM },       { 0, ERROR_SYSTEM },         { 9999, ERROR_SYSTEM },
+	};
+
+	for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+		struct error err;
+
+		assert_false(error_set_errno(&err, CASES[i].value, "read"));
+		if (err.code != CASES[i].code)
+			fail_msg("\"%s\" has code %d", err.text, (int)err.code);
 	}
 }
 
@@ -170,6 +190,7 @@ int main(void)
 		cmocka_unit_test(long_context_leaves_room_for_the_root),
 		cmocka_unit_test(a_root_pushed_out_by_context_is_the_ellipsis),
 		cmocka_unit_test(system_errors_have_fixed_english_texts),
+		cmocka_unit_test(a_system_error_s_code_tells_a_peer_that_went_away),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

