@@ -1,5 +1,5 @@
-# The image holds one static program and nothing else. It is `ballast`; started by the name of a daemon that it stands in
-# for, it is that subcommand, so existing manifests keep their commands.
+# The image holds one static program and nothing else. It is `ballast`; started by the name autoscaler-agent, it is
+# `ballast agent`, so existing manifests keep their commands.
 FROM debian:bookworm-slim AS build
 WORKDIR /ballast
 COPY vendor vendor
@@ -9,8 +9,7 @@ RUN cmake --preset release -DBALLAST_TESTS=OFF -DBALLAST_WERROR=OFF \
  && cmake --build build --target ballast \
  && mkdir -p image/usr/bin \
  && strip -o image/usr/bin/ballast build/ballast \
- && ln -s ballast image/usr/bin/autoscaler-agent \
- && ln -s ballast image/usr/bin/extender
+ && ln -s ballast image/usr/bin/autoscaler-agent
 
 FROM scratch
 COPY --from=build /ballast/image/ /

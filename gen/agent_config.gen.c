@@ -1211,7 +1211,7 @@ bool agent_config_metrics_source_decode(struct json_reader *reader, struct agent
 			object.ok = json_reader_uint64(reader, &source.request_timeout_seconds, err);
 			break;
 		case FIELD_SECONDS_BETWEEN_REQUESTS:
-			object.ok = json_reader_uint32(reader, &source.seconds_between_requests, err);
+			object.ok = json_reader_uint64(reader, &source.seconds_between_requests, err);
 			break;
 		}
 	}

@@ -101,7 +101,7 @@ struct agent_config_monitor {
 struct agent_config_metrics_source {
 	uint16_t port;
 	uint64_t request_timeout_seconds;
-	uint32_t seconds_between_requests;
+	uint64_t seconds_between_requests;
 };
 
 struct agent_config_metrics {

@@ -6,6 +6,14 @@
 #include "codec/json_reader.h"
 #include "codec/json_writer.h"
 
+/* A phase that changed what the VM must have. */
+struct sandbox_report_goal {
+	uint32_t phase;       /* from 1 */
+	uint32_t expected_cu; /* "expectedCU" */
+	bool has_seconds_to_reach_goal;
+	double seconds_to_reach_goal; /* null: it wasn't seen to */
+};
+
 struct sandbox_report_vm {
 	struct slice name;
 	struct slice workload;      /* its kind */
@@ -20,6 +28,8 @@ struct sandbox_report_vm {
 	uint32_t denied_downscales;
 	double *seconds_to_reach_goal; /* of each phase that changed the goal and saw it reached; wall time */
 	size_t seconds_to_reach_goal_count;
+	struct sandbox_report_goal *goals;
+	size_t goals_count;
 };
 
 struct sandbox_report_scheduler {
@@ -46,6 +56,13 @@ struct sandbox_report_agent {
 	double cpu_seconds;        /* of both */
 };
 
+/* As it was asked for; the run may have ended before. */
+struct sandbox_report_outage {
+	struct slice peer; /* as in --outage: "plugin", "api", "monitor:2" */
+	double start_seconds;
+	double end_seconds;
+};
+
 struct sandbox_report_report {
 	struct slice generation;
 	uint64_t seed;
@@ -60,6 +77,8 @@ struct sandbox_report_report {
 	struct sandbox_report_monitor monitor;
 	struct sandbox_report_api api;
 	struct sandbox_report_agent agent;
+	struct sandbox_report_outage *outages;
+	size_t outages_count;
 	struct slice *mismatches;
 	size_t mismatches_count;
 };
@@ -68,6 +87,7 @@ struct sandbox_report_report {
  * Read one JSON value. Strings are slices of the input, or of the reader's arena where they had escapes; both must
  * outlive *ret_…. On failure *ret_… is untouched and *err names the JSON path and line.
  */
+bool sandbox_report_goal_decode(struct json_reader *reader, struct sandbox_report_goal *ret_goal, struct error *err);
 bool sandbox_report_vm_decode(struct json_reader *reader, struct sandbox_report_vm *ret_vm, struct error *err);
 bool sandbox_report_scheduler_decode(struct json_reader *reader, struct sandbox_report_scheduler *ret_scheduler,
                                      struct error *err);
@@ -75,10 +95,14 @@ bool sandbox_report_monitor_decode(struct json_reader *reader, struct sandbox_re
                                    struct error *err);
 bool sandbox_report_api_decode(struct json_reader *reader, struct sandbox_report_api *ret_api, struct error *err);
 bool sandbox_report_agent_decode(struct json_reader *reader, struct sandbox_report_agent *ret_agent, struct error *err);
+bool sandbox_report_outage_decode(struct json_reader *reader, struct sandbox_report_outage *ret_outage,
+                                  struct error *err);
 bool sandbox_report_report_decode(struct json_reader *reader, struct sandbox_report_report *ret_report,
                                   struct error *err);
 
 /* Read a text that is one JSON value and nothing else; text and arena must outlive *ret_…. */
+bool sandbox_report_goal_from_json(struct slice text, struct arena *arena, struct sandbox_report_goal *ret_goal,
+                                   struct error *err);
 bool sandbox_report_vm_from_json(struct slice text, struct arena *arena, struct sandbox_report_vm *ret_vm,
                                  struct error *err);
 bool sandbox_report_scheduler_from_json(struct slice text, struct arena *arena,
@@ -89,18 +113,23 @@ bool sandbox_report_api_from_json(struct slice text, struct arena *arena, struct
                                   struct error *err);
 bool sandbox_report_agent_from_json(struct slice text, struct arena *arena, struct sandbox_report_agent *ret_agent,
                                     struct error *err);
+bool sandbox_report_outage_from_json(struct slice text, struct arena *arena, struct sandbox_report_outage *ret_outage,
+                                     struct error *err);
 bool sandbox_report_report_from_json(struct slice text, struct arena *arena, struct sandbox_report_report *ret_report,
                                      struct error *err);
 
 /* Append compact JSON, keys in schema order. The writer remembers running out of room; ask it once at the end. */
+void sandbox_report_goal_encode(struct json_writer *writer, const struct sandbox_report_goal *goal);
 void sandbox_report_vm_encode(struct json_writer *writer, const struct sandbox_report_vm *vm);
 void sandbox_report_scheduler_encode(struct json_writer *writer, const struct sandbox_report_scheduler *scheduler);
 void sandbox_report_monitor_encode(struct json_writer *writer, const struct sandbox_report_monitor *monitor);
 void sandbox_report_api_encode(struct json_writer *writer, const struct sandbox_report_api *api);
 void sandbox_report_agent_encode(struct json_writer *writer, const struct sandbox_report_agent *agent);
+void sandbox_report_outage_encode(struct json_writer *writer, const struct sandbox_report_outage *outage);
 void sandbox_report_report_encode(struct json_writer *writer, const struct sandbox_report_report *report);
 
 /* The same, asking at once: false if there was no room, or a number that JSON can't say. */
+bool sandbox_report_goal_to_json(const struct sandbox_report_goal *goal, struct buffer *buffer, struct error *err);
 bool sandbox_report_vm_to_json(const struct sandbox_report_vm *vm, struct buffer *buffer, struct error *err);
 bool sandbox_report_scheduler_to_json(const struct sandbox_report_scheduler *scheduler, struct buffer *buffer,
                                       struct error *err);
@@ -108,6 +137,8 @@ bool sandbox_report_monitor_to_json(const struct sandbox_report_monitor *monitor
                                     struct error *err);
 bool sandbox_report_api_to_json(const struct sandbox_report_api *api, struct buffer *buffer, struct error *err);
 bool sandbox_report_agent_to_json(const struct sandbox_report_agent *agent, struct buffer *buffer, struct error *err);
+bool sandbox_report_outage_to_json(const struct sandbox_report_outage *outage, struct buffer *buffer,
+                                   struct error *err);
 bool sandbox_report_report_to_json(const struct sandbox_report_report *report, struct buffer *buffer,
                                    struct error *err);
 

@@ -25,6 +25,12 @@ foreach(name linux asm asm-generic)
   endif()
 endforeach()
 
+# In a specs file a space ends a word, and a percent sign begins a directive.
+foreach(path musl_include musl_lib kernel_headers)
+  string(REGEX REPLACE "([\\ ])" "\\\\\\1" ${path} "${${path}}")
+  string(REPLACE "%" "%%" ${path} "${${path}}")
+endforeach()
+
 # The link: a position-independent program without a dynamic loader. `-z text` makes a relocation in the code an error.
 set(musl_specs ${CMAKE_BINARY_DIR}/musl.specs)
 file(CONFIGURE OUTPUT ${musl_specs} @ONLY CONTENT [[

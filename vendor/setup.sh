@@ -70,7 +70,7 @@ install_missing() {
 	[ "$(id -u)" = 0 ] || die "these packages are missing:$missing
 setup: installing them needs root. Either run this as root, or have them installed by
 setup:   sudo apt-get update && sudo apt-get install -y --no-install-recommends$missing"
-	echo "setup: installing$missing"
+	echo "setup: installing packages:$missing"
 	log=$(mktemp)
 	forbid_services
 	export DEBIAN_FRONTEND=noninteractive

@@ -151,16 +151,45 @@ static bool start_servers(struct agent *agent, struct error *err)
 	return agent->servers != NULL;
 }
 
+/* Nobody is to find out from missing bills that a client isn't there yet. */
+static void warn_if_configured(const struct agent *agent, bool configured, const char *path)
+{
+	struct logger logger = agent_logger(agent);
+
+	if (configured)
+		log_warn(&logger, "This version doesn't send events: a configured client gets nothing",
+		         log_text("client", path));
+}
+
+static void warn_of_scaling_event_clients(const struct agent *agent)
+{
+	const struct agent_config *config = &agent->config;
+
+	warn_if_configured(agent, config->scaling_events_azure_blob.present, "scalingEvents.clients.azureBlob");
+	warn_if_configured(agent, config->scaling_events_s3.present, "scalingEvents.clients.s3");
+}
+
+static void warn_of_billing_clients(const struct agent *agent)
+{
+	const struct agent_billing_config *billing = &agent->config.billing;
+
+	warn_if_configured(agent, billing->http.present, "billing.clients.http");
+	warn_if_configured(agent, billing->azure_blob.present, "billing.clients.azureBlob");
+	warn_if_configured(agent, billing->s3.present, "billing.clients.s3");
+}
+
 static void on_schedulers_known(void *context)
 {
 	struct agent *agent = context;
 	struct logger logger = agent_logger(agent);
 	struct error err;
 
+	warn_of_scaling_event_clients(agent);
 	if (!make_supervisor(agent, &err) || !start_servers(agent, &err)) {
 		fail_main_loop(agent, NULL, &err);
 		return;
 	}
+	warn_of_billing_clients(agent);
 	log_info(&logger, "Entering main loop");
 	vm_watch_deliver(agent->vm_watch);
 }

@@ -9,6 +9,7 @@
 
 #include "agent/config_decoded.h"
 #include "agent/config_problems.h"
+#include "agent/json_cause.h"
 #include "base/buffer.h"
 #include "base/file.h"
 #include "codec/go_quote.h"
@@ -63,15 +64,11 @@ static bool decode(const char *path, struct slice text, struct arena *arena, str
                    struct error *err)
 {
 	struct json_reader reader;
-	char cause[sizeof reader.problem.text + sizeof reader.problem.path + sizeof reader.problem.found + 128];
 
 	if (json_reader_open(&reader, text, arena, err) && agent_config_config_decode(&reader, ret_decoded, err) &&
 	    json_reader_finish(&reader, err))
 		return true;
-	if (reader.problem.kind != JSON_PROBLEM_NONE && reader.problem.kind != JSON_PROBLEM_RESOURCE) {
-		json_problem_reference_text(&reader.problem, true, cause, sizeof cause);
-		error_set(err, err->code, "%s", cause);
-	}
+	(void)json_cause_restate(&reader, true, err);
 	return fail_decoding(path, err);
 }
 
@@ -241,20 +238,40 @@ static bool check_document(struct check *check)
 	return true;
 }
 
-bool agent_config_check(const char *path, struct arena *arena, struct agent_config_report *ret_report,
-                        struct error *err)
+/* What is wrong with the document as a whole, where the decoder's words for it wouldn't help; or NULL. */
+static const char *document_fault(struct slice text)
+{
+	if (slice_starts_with(text, SLICE("\xEF\xBB\xBF")))
+		return "starts with a byte order mark, which JSON doesn't allow";
+	/* The decoder takes it as {}, as the reference does, and would miss every key. */
+	if (slice_equal_text(slice_trim(text), "null"))
+		return "expected object, found null";
+	return NULL;
+}
+
+static unsigned first_line_with_text(struct slice text)
+{
+	unsigned line = 1;
+
+	for (const char *byte = text.data; byte < slice_trim(text).data; byte++)
+		line += *byte == '\n';
+	return line;
+}
+
+bool agent_config_check_text(struct slice text, struct arena *arena, struct agent_config_report *ret_report,
+                             struct error *err)
 {
 	struct agent_config_report report = { .generation = "B" };
 	struct check check = { .arena = arena, .report = &report };
-	struct slice text;
+	const char *fault = document_fault(text);
 	bool ok = true;
 
-	if (!read_file(path, arena, &text, err))
-		return false;
 	report.findings = arena_allocate_array(arena, JSON_MAX_PROBLEMS + CONFIG_PROBLEMS_MAX, sizeof *report.findings);
 	if (report.findings == NULL)
 		return error_set(err, ERROR_NO_MEMORY, "no memory for what is wrong with the config file");
-	if (json_reader_open_collecting(&check.reader, text, arena, &check.decode_problems, err))
+	if (fault != NULL)
+		ok = add_finding(&check, first_line_with_text(text), slice_of(""), slice_of(fault));
+	else if (json_reader_open_collecting(&check.reader, text, arena, &check.decode_problems, err))
 		ok = check_document(&check);
 	else if (check.decode_problems.count == 0)
 		return false;
@@ -263,4 +280,12 @@ bool agent_config_check(const char *path, struct arena *arena, struct agent_conf
 	qsort(report.findings, report.count, sizeof *report.findings, by_line);
 	*ret_report = report;
 	return true;
+}
+
+bool agent_config_check(const char *path, struct arena *arena, struct agent_config_report *ret_report,
+                        struct error *err)
+{
+	struct slice text;
+
+	return read_file(path, arena, &text, err) && agent_config_check_text(text, arena, ret_report, err);
 }

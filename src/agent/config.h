@@ -150,4 +150,8 @@ struct agent_config_report {
 bool agent_config_check(const char *path, struct arena *arena, struct agent_config_report *ret_report,
                         struct error *err);
 
+/* The same for a file's text, wherever it comes from; the text must outlive *ret_report. */
+bool agent_config_check_text(struct slice text, struct arena *arena, struct agent_config_report *ret_report,
+                             struct error *err);
+
 #endif

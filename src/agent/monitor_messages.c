@@ -1,6 +1,8 @@
 #include "agent/monitor_messages.h"
 
+#include "agent/json_cause.h"
 #include "agent/quoted.h"
+#include "codec/json_reader.h"
 #include "codec/json_writer.h"
 #include "gen/monitor.gen.h"
 
@@ -146,27 +148,37 @@ static enum monitor_reading read_head(struct slice text, struct arena *arena,
 	return monitor_from_monitor_head_from_json(text, arena, ret_head, err) ? MONITOR_READ : MONITOR_BAD_FORM;
 }
 
-static bool read_fields(struct slice text, struct arena *arena, struct monitor_message *message, struct error *err)
+static bool decode_fields(struct json_reader *reader, struct monitor_message *message, struct error *err)
 {
 	struct monitor_from_monitor_downscale_result result;
 	struct monitor_from_monitor_error error;
 
 	switch (message->type) {
 	case MONITOR_DOWNSCALE_RESULT:
-		if (!monitor_from_monitor_downscale_result_from_json(text, arena, &result, err))
+		if (!monitor_from_monitor_downscale_result_decode(reader, &result, err))
 			return false;
 		message->ok = result.ok;
 		message->status = result.status;
 		return true;
 	case MONITOR_INVALID_MESSAGE:
 	case MONITOR_INTERNAL_ERROR:
-		if (!monitor_from_monitor_error_from_json(text, arena, &error, err))
+		if (!monitor_from_monitor_error_decode(reader, &error, err))
 			return false;
 		message->error = error.error;
 		return true;
 	default:
 		return true;
 	}
+}
+
+/* That the text is JSON, and nothing else, is known. */
+static bool read_fields(struct slice text, struct arena *arena, struct monitor_message *message, struct error *err)
+{
+	struct json_reader reader;
+
+	if (json_reader_open(&reader, text, arena, err) && decode_fields(&reader, message, err))
+		return true;
+	return json_cause_restate(&reader, false, err);
 }
 
 enum monitor_reading monitor_read_message(struct slice text, struct arena *arena, struct monitor_message *ret_message,
@@ -195,12 +207,14 @@ enum monitor_reading monitor_read_message(struct slice text, struct arena *arena
 bool monitor_read_protocol_response(struct slice text, struct arena *arena, struct error *err)
 {
 	struct monitor_protocol_response response;
+	struct json_reader reader;
 	struct buffer quoted;
 
-	if (!monitor_protocol_response_from_json(text, arena, &response, err)) {
+	if (!json_reader_open(&reader, text, arena, err) ||
+	    !monitor_protocol_response_decode(&reader, &response, err) || !json_reader_finish(&reader, err)) {
 		if (err->code != ERROR_NO_MEMORY)
 			err->code = ERROR_SYNTAX;
-		return false;
+		return json_cause_restate(&reader, false, err);
 	}
 	if (!response.has_error)
 		return true;

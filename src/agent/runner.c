@@ -55,12 +55,14 @@ static struct logger runner_logger(const struct runner *runner)
 	return runner_logger_named(runner, RUNNER_LOGGER);
 }
 
+/* The task that broke has had its last line already. */
 static void log_tasks(const struct runner *runner, const char *message)
 {
 	for (size_t i = 0; i < sizeof TASKS / sizeof TASKS[0]; i++) {
 		struct logger logger = runner_logger_named(runner, TASKS[i].logger);
 
-		log_info(&logger, message, log_text("taskName", TASKS[i].task));
+		if (runner->broken_task == NULL || strcmp(TASKS[i].task, runner->broken_task) != 0)
+			log_info(&logger, message, log_text("taskName", TASKS[i].task));
 	}
 }
 
@@ -80,6 +82,7 @@ void runner_on_failed(void *context, const char *task_name, const struct error *
 	struct runner *runner = context;
 	struct logger logger = runner_logger(runner);
 
+	runner->broken_task = task_name;
 	agent_metrics_count_runner_panic(runner->environment->metrics);
 	log_error(&logger, "background worker panicked", log_text("taskName", task_name), log_error_field(err));
 	loop_run_soon(runner->environment->loop, &runner->failure, tell_failure, runner);
@@ -315,5 +318,7 @@ size_t runner_monitor_waiting_calls(const struct runner *runner)
 
 size_t runner_background_worker_count(const struct runner *runner)
 {
+	if (runner->stopped)
+		return 0;
 	return REFERENCE_TASKS + (runner_monitor_connected(runner) ? REFERENCE_CONNECTION_TASKS : 0);
 }

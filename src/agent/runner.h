@@ -94,7 +94,7 @@ const struct core *runner_core(const struct runner *runner);
 bool runner_monitor_connected(const struct runner *runner);
 /* Calls to the monitor that wait for a reply. */
 size_t runner_monitor_waiting_calls(const struct runner *runner);
-/* As the reference counts its tasks: 11, and two more while the monitor is connected (13.5). */
+/* As the reference counts its tasks: 11, and two more while the monitor is connected (13.5); 0 once it has stopped. */
 size_t runner_background_worker_count(const struct runner *runner);
 
 #endif

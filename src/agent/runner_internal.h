@@ -24,6 +24,7 @@ struct runner {
 	struct buffer log_context;
 	uint64_t slot_bytes; /* as of the start (6.3) */
 	bool stopped;
+	const char *broken_task; /* whose failure ends the run; static; NULL: none */
 	void *patch;
 	struct loop_task vm_changed;
 	struct loop_task failure;

@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/json_cause.h"
 #include "agent/limits.h"
 #include "agent/quoted.h"
 #include "agent/url_text.h"
+#include "codec/json_reader.h"
 #include "gen/plugin.gen.h"
 
 enum {
@@ -110,11 +112,14 @@ static void describe_refusal(int status, struct slice body, struct error *err)
 static bool read_reply(struct slice body, struct resources *ret_permit, struct buffer *response, struct error *err)
 {
 	struct plugin_plugin_response reply;
+	struct json_reader reader;
 	struct arena arena;
 	bool done = false;
 
 	arena_init(&arena, REPLY_ARENA_BYTES);
-	if (!plugin_plugin_response_from_json(body, &arena, &reply, err)) {
+	if (!json_reader_open(&reader, body, &arena, err) || !plugin_plugin_response_decode(&reader, &reply, err) ||
+	    !json_reader_finish(&reader, err)) {
+		(void)json_cause_restate(&reader, false, err);
 		error_wrap(err, "bad JSON response");
 		goto out;
 	}
@@ -143,14 +148,6 @@ static void log_reply(const struct scheduler_client *client, struct resources pe
 		log_debug(&client->logger, "Received response from scheduler", task, field);
 }
 
-static void on_head(void *context, const struct http_response *response)
-{
-	struct scheduler_client *client = context;
-
-	client->status = response->status;
-	count_status(client, response->status);
-}
-
 static void on_failed(struct scheduler_client *client, const struct error *failure)
 {
 	struct error err = *failure;
@@ -165,25 +162,22 @@ static void on_failed(struct scheduler_client *client, const struct error *failu
 	finish_failed(client, &err);
 }
 
-static void on_done(void *context, const struct http_response *response, const struct error *failure)
+static void on_refused(struct scheduler_client *client, struct slice body)
 {
-	struct scheduler_client *client = context;
+	struct error err;
+
+	describe_refusal(client->status, body, &err);
+	finish_failed(client, &err);
+}
+
+static void on_reply(struct scheduler_client *client, struct slice body)
+{
 	struct scheduler_result result = { .outcome = SCHEDULER_FAILED };
 	struct buffer text;
 	struct error err;
 
-	client->exchange = NULL;
-	if (failure != NULL) {
-		on_failed(client, failure);
-		return;
-	}
-	if (response->status != 200) {
-		describe_refusal(response->status, response->body, &err);
-		finish_failed(client, &err);
-		return;
-	}
 	buffer_init(&text, AGENT_SCHEDULER_REPLY_BYTES);
-	if (read_reply(response->body, &result.permit, &text, &err)) {
+	if (read_reply(body, &result.permit, &text, &err)) {
 		result.outcome = classify(client, result.permit);
 		result.response = buffer_slice(&text);
 		log_reply(client, result.permit, result.response);
@@ -192,6 +186,62 @@ static void on_done(void *context, const struct http_response *response, const s
 		finish_failed(client, &err);
 	}
 	buffer_destroy(&text);
+}
+
+/* failure NULL: what is there of the body is enough to go by. */
+static void conclude(struct scheduler_client *client, const struct error *failure)
+{
+	struct buffer body = client->body;
+	struct error err;
+
+	/* The handler may ask again from within: nothing of this request stays in its way. */
+	buffer_init(&client->body, AGENT_SCHEDULER_REPLY_BYTES);
+	client->exchange = NULL;
+	if (failure != NULL)
+		on_failed(client, failure);
+	else if (!buffer_check(&body, "the response body", &err))
+		on_failed(client, &err);
+	else if (client->status == 200)
+		on_reply(client, buffer_slice(&body));
+	else
+		on_refused(client, buffer_slice(&body));
+	buffer_destroy(&body);
+}
+
+static void note_head(struct scheduler_client *client, const struct http_response *response)
+{
+	client->status = response->status;
+	count_status(client, response->status);
+}
+
+static void on_head(void *context, const struct http_response *response)
+{
+	note_head(context, response);
+}
+
+/* What goes beyond the limit isn't read: of a refusal there is more than enough to quote. */
+static void on_body(void *context, struct slice bytes)
+{
+	struct scheduler_client *client = context;
+	const size_t room = client->body.limit_bytes - client->body.length;
+	struct error err;
+
+	buffer_append_slice(&client->body, slice_from(bytes.data, bytes.length < room ? bytes.length : room));
+	if (bytes.length <= room)
+		return;
+	http_exchange_cancel(client->exchange);
+	error_set(&err, ERROR_LIMIT, "response body is over %zu bytes", client->body.limit_bytes);
+	conclude(client, client->status == 200 ? &err : NULL);
+}
+
+static void on_done(void *context, const struct http_response *response, const struct error *failure)
+{
+	struct scheduler_client *client = context;
+
+	/* A head that was refused comes with the end. */
+	if (client->status == 0 && response != NULL)
+		note_head(client, response);
+	conclude(client, failure);
 }
 
 /* ---- request ---- */
@@ -229,7 +279,7 @@ static bool send_request(struct scheduler_client *client, const char *host, stru
 	static const struct http_field FIELDS[] = {
 		{ .name = { "content-type", 12 }, .value = { "application/json", 16 } },
 	};
-	static const struct http_handler HANDLER = { .on_head = on_head, .on_done = on_done };
+	static const struct http_handler HANDLER = { .on_head = on_head, .on_body = on_body, .on_done = on_done };
 	struct http_request request = {
 		.origin = { .port = client->config->scheduler.request_port },
 		.method = SLICE("POST"),
@@ -238,7 +288,7 @@ static bool send_request(struct scheduler_client *client, const char *host, stru
 		.body = body,
 		/* Not scheduler.requestTimeoutSeconds: the reference doesn't use that (10.3). */
 		.total_timeout_ns = client->config->neonvm.request_timeout_ns,
-		.max_body_bytes = AGENT_SCHEDULER_REPLY_BYTES,
+		.max_body_bytes = SIZE_MAX, /* on_body has the limit */
 	};
 
 	url_text(client->url, "http", host, request.origin.port, "/");
@@ -278,6 +328,7 @@ void scheduler_client_init(struct scheduler_client *client, const struct schedul
 	*client = *settings;
 	client->exchange = NULL;
 	client->status = 0;
+	buffer_init(&client->body, AGENT_SCHEDULER_REPLY_BYTES);
 }
 
 void scheduler_client_stop(struct scheduler_client *client)
@@ -287,7 +338,6 @@ void scheduler_client_stop(struct scheduler_client *client)
 	if (client->exchange == NULL)
 		return;
 	http_exchange_cancel(client->exchange);
-	client->exchange = NULL;
 	error_set(&err, ERROR_CANCELLED, "context canceled");
-	on_failed(client, &err);
+	conclude(client, &err);
 }

@@ -15,6 +15,7 @@
 #include "agent/config.h"
 #include "agent/core/core.h"
 #include "agent/url_text.h"
+#include "base/buffer.h"
 #include "base/log.h"
 #include "net/http_client.h"
 #include "net/loop.h"
@@ -48,6 +49,7 @@ struct scheduler_client {
 	struct logger logger;
 	struct http_exchange *exchange;
 	int status; /* of the reply, once its head is there */
+	struct buffer body;
 	struct optional_resources last_permit;
 	struct resources target;
 	char url[URL_TEXT_BYTES]; /* for error texts */

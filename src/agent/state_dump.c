@@ -60,23 +60,31 @@ static void answer_dump(const struct state_dump_server *server, struct http_call
 	arena_destroy(&arena);
 }
 
-static void on_request(void *context, struct http_call *call)
+/* A request that can be read has nothing in it; null stands for one that can't. */
+static void log_request(const struct state_dump_server *server, const struct http_call *call, bool readable)
 {
-	const struct state_dump_server *server = context;
 	char client[ADDRESS_TEXT_BYTES] = "";
 	struct address peer;
 
 	if (http_call_peer(call, &peer))
 		address_print(&peer, client);
-	if (!slice_equal_text(http_call_method(call), "GET")) {
+	log_info(&server->logger, "Received request", log_text("client", client),
+	         log_json("request", readable ? SLICE("{}") : SLICE("null")));
+}
+
+static void on_request(void *context, struct http_call *call)
+{
+	const struct state_dump_server *server = context;
+	bool is_get = slice_equal_text(http_call_method(call), "GET");
+	bool readable = is_get && is_request(http_call_body(call));
+
+	log_request(server, call, readable);
+	if (!is_get)
 		answer(server, call, 405, SLICE("request method must be GET"));
-	} else if (!is_request(http_call_body(call))) {
+	else if (!readable)
 		answer(server, call, 400, SLICE("bad JSON"));
-	} else {
-		log_info(&server->logger, "Received request", log_text("client", client),
-		         log_json("request", SLICE("{}")));
+	else
 		answer_dump(server, call);
-	}
 }
 
 struct state_dump_server *state_dump_server_start(const struct state_dump_server_options *options, struct error *err)

@@ -1,8 +1,8 @@
 #include "agent/vm_info_extract.h"
 
 #include "agent/config_decoded.h"
+#include "agent/json_cause.h"
 #include "base/buffer.h"
-#include "codec/json_problem.h"
 #include "codec/quantity.h"
 #include "gen/scaling.gen.h"
 
@@ -33,12 +33,7 @@ const struct slice *vm_annotation(const struct vm_virtual_machine *vm, const cha
 /* With the reference's words for what is wrong with the JSON in it. */
 static bool fail_annotation(const struct json_reader *reader, const char *name, struct error *err)
 {
-	char cause[sizeof reader->problem.text + sizeof reader->problem.path + sizeof reader->problem.found + 128];
-
-	if (reader->problem.kind != JSON_PROBLEM_NONE && reader->problem.kind != JSON_PROBLEM_RESOURCE) {
-		json_problem_reference_text(&reader->problem, false, cause, sizeof cause);
-		error_set(err, err->code, "%s", cause);
-	}
+	(void)json_cause_restate(reader, false, err);
 	return error_wrap(err, "error unmarshaling annotation \"%s\"", name);
 }
 

@@ -34,12 +34,11 @@ static void *decode_vm(void *context, struct slice json, struct slice *ret_uid, 
                        struct error *err)
 {
 	struct vm_watch *watch = context;
-	struct watched_vm *vm = watched_vm_decode(json, &watch->filter, &watch->arena, err);
+	struct watched_vm *vm = watched_vm_decode(json, &watch->filter, &watch->arena, ret_name, err);
 
 	if (vm == NULL)
 		return NULL;
 	*ret_uid = vm->uid;
-	*ret_name = vm->name;
 	return vm;
 }
 

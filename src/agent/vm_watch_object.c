@@ -171,7 +171,7 @@ void watched_vm_release(struct watched_vm *vm)
 }
 
 struct watched_vm *watched_vm_decode(struct slice json, const struct vm_watch_filter *filter, struct arena *arena,
-                                     struct error *err)
+                                     struct slice *ret_name, struct error *err)
 {
 	struct vm_virtual_machine vm;
 	struct watched_vm *watched;
@@ -193,8 +193,8 @@ struct watched_vm *watched_vm_decode(struct slice json, const struct vm_watch_fi
 		watched->here = make_node_vm(&vm, filter, arena);
 		if (watched->here == NULL)
 			goto no_memory;
-		watched->name = watched->here->name;
 	}
+	*ret_name = vm.metadata.name;
 	return watched;
 no_memory:
 	watched_vm_release(watched);

@@ -41,7 +41,6 @@ struct node_vm {
 
 struct watched_vm {
 	struct slice uid;
-	struct slice name;    /* empty for VMs of other nodes */
 	struct node_vm *here; /* NULL: on another node, or on none */
 };
 
@@ -53,10 +52,10 @@ struct vm_watch_filter {
 
 /*
  * Reads one object; NULL with *err if it isn't a VirtualMachine, has no uid, or memory is short. Annotations that can't
- * be used are no error here. The arena is for working in and is reset.
+ * be used are no error here. The arena is for working in and is reset; *ret_name may lie in it, or in the text.
  */
 struct watched_vm *watched_vm_decode(struct slice json, const struct vm_watch_filter *filter, struct arena *arena,
-                                     struct error *err);
+                                     struct slice *ret_name, struct error *err);
 void watched_vm_release(struct watched_vm *vm); /* NULL is fine */
 
 #endif

@@ -17,7 +17,8 @@ enum error_code {
 	ERROR_SYNTAX,    /* input isn't what its format allows */
 	ERROR_LIMIT,     /* input is well-formed but beyond a stated limit */
 	ERROR_TIMEOUT,   /* our own deadline passed */
-	ERROR_CLOSED,    /* the peer went away */
+	ERROR_ENDED,     /* the peer ended its side in good order */
+	ERROR_CLOSED,    /* the peer went away: reset, cut off, or ended where more was due */
 	ERROR_REFUSED,   /* the peer understood and said no */
 	ERROR_CANCELLED, /* we changed our mind */
 	ERROR_INVARIANT, /* a bug, or what the reference treats as one: state that must not be */

@@ -16,13 +16,21 @@ static bool fail(const char *call, const char *path, int errno_value, struct err
 	return error_set_errno(err, errno_value, what);
 }
 
-int file_open(const char *path, struct error *err)
+static int open_with(const char *path, int more_flags, struct error *err)
 {
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int descriptor;
 
+	do
+		descriptor = open(path, O_RDONLY | O_CLOEXEC | more_flags);
+	while (descriptor < 0 && errno == EINTR);
 	if (descriptor < 0)
 		fail("open", path, errno, err);
 	return descriptor;
+}
+
+int file_open(const char *path, struct error *err)
+{
+	return open_with(path, 0, err);
 }
 
 bool file_read_and_close(int descriptor, const char *path, struct buffer *content, struct error *err)
@@ -44,7 +52,7 @@ bool file_read_and_close(int descriptor, const char *path, struct buffer *conten
 
 bool file_read(const char *path, struct buffer *content, struct error *err)
 {
-	int descriptor = file_open(path, err);
+	int descriptor = open_with(path, O_NONBLOCK, err);
 
 	return descriptor >= 0 && file_read_and_close(descriptor, path, content, err);
 }

@@ -1,13 +1,21 @@
 /*
  * `ballast check-config FILE`: what is wrong with an agent's configuration, line by line.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "agent/config.h"
 #include "base/arena.h"
+#include "base/buffer.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/options.h"
+
+static const char STANDARD_INPUT[] = "standard input"; /* its name in messages */
 
 static void print_findings(const char *path, const struct agent_config_report *report)
 {
@@ -26,15 +34,31 @@ static void print_findings(const char *path, const struct agent_config_report *r
 	              report->count + report->left_out == 1 ? "" : "s");
 }
 
+static bool read_standard_input(struct buffer *text, struct error *err)
+{
+	int copy = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+	if (copy < 0)
+		return error_set_errno(err, errno, STANDARD_INPUT);
+	return file_read_and_close(copy, STANDARD_INPUT, text, err);
+}
+
 static int check_file(const char *path)
 {
 	struct arena arena;
+	struct buffer text; /* of standard input */
 	struct agent_config_report report;
 	struct error err;
+	bool from_input = strcmp(path, "-") == 0;
 	int status = EXIT_FAILED;
 
 	arena_init(&arena, AGENT_CONFIG_ARENA_BYTES);
-	if (!agent_config_check(path, &arena, &report, &err)) {
+	buffer_init(&text, AGENT_CONFIG_FILE_BYTES);
+	if (from_input)
+		path = STANDARD_INPUT;
+	if (from_input ? !read_standard_input(&text, &err) ||
+	                         !agent_config_check_text(buffer_slice(&text), &arena, &report, &err)
+	               : !agent_config_check(path, &arena, &report, &err)) {
 		(void)fprintf(stderr, "ballast check-config: %s\n", err.text);
 	} else if (report.count > 0) {
 		print_findings(path, &report);
@@ -42,6 +66,7 @@ static int check_file(const char *path)
 		(void)printf("%s: ok, a configuration of generation %s\n", path, report.generation);
 		status = EXIT_OK;
 	}
+	buffer_destroy(&text);
 	arena_destroy(&arena);
 	return status;
 }
@@ -63,16 +88,19 @@ const struct command command_check_config = {
 	.summary = "tell what is wrong with an agent's configuration file",
 	.help = "Usage: ballast check-config FILE\n"
 		"\n"
-		"Reads an agent's configuration file as `ballast agent` would, and prints all that is\n"
+		"Reads an agent's configuration file (\"-\": standard input) as `ballast agent` would, and prints all that is\n"
 		"wrong with it, each with its line and field:\n"
 		"\n"
-		"  FILE:LINE: field \"monitor.serverPort\": is missing\n"
+		"  config.json:32: field \"monitor.serverPort\": expected uint16, found string\n"
 		"\n"
-		"A missing key is reported at the line of the object it is missing from. The exit\n"
-		"status is 0 if the file is valid, 1 if it isn't or can't be read, 2 for bad usage.\n"
+		"A missing key is reported at the line of the object it is missing from.\n"
+		"\n"
+		"Generation B is the newest schema of the file. Generation A, of late 2023, isn't supported by this version.\n"
 		"\n"
 		"Options:\n"
-		"      --help       show this text\n"
-		"      --version    show the version\n",
+		"  --help                 print this text\n"
+		"  --version              print the version\n"
+		"\n"
+		"Exit status: 0 if the file is valid, 1 if it isn't or can't be read, 2 for bad usage.\n",
 	.run = run,
 };

@@ -10,7 +10,10 @@ struct command {
 	const char *name;
 	const char *summary; /* one line for `ballast help` */
 	const char *help;    /* the whole text of `ballast NAME --help` */
-	/* argv[0] is the subcommand's name; returns the exit status. --help and --version were not looked at yet. */
+	/*
+	 * argv[0] is the subcommand's name; returns the exit status. --help and --version were not looked at yet. Whether
+	 * what it printed on stdout could be written is the caller's business.
+	 */
 	int (*run)(int argc, char **argv);
 };
 

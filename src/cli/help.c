@@ -15,7 +15,8 @@ void help_print_overview(FILE *out)
 		(void)fprintf(out, "  %-14s %s\n", commands_at(i)->name, commands_at(i)->summary);
 	(void)fputs(
 		"\n"
-		"`ballast help SUBCOMMAND` tells more. Invoked by the name autoscaler-agent, it is `ballast agent`.\n",
+		"`ballast help SUBCOMMAND`, or --help (-h) after it, tells more. Started by the name autoscaler-agent, the\n"
+		"program is `ballast agent`.\n",
 		out);
 }
 
@@ -58,7 +59,11 @@ const struct command command_help = {
 	.summary = "explain a subcommand",
 	.help = "Usage: ballast help [SUBCOMMAND]\n"
 		"\n"
-		"Explains a subcommand, or lists them all.\n",
+		"Explains a subcommand, or lists them all.\n"
+		"\n"
+		"Options:\n"
+		"  --help                 print this text\n"
+		"  --version              print the version\n",
 	.run = run_help,
 };
 
@@ -67,6 +72,10 @@ const struct command command_version = {
 	.summary = "print the version",
 	.help = "Usage: ballast version\n"
 		"\n"
-		"Prints the version of this program.\n",
+		"Prints the version of this program.\n"
+		"\n"
+		"Options:\n"
+		"  --help                 print this text\n"
+		"  --version              print the version\n",
 	.run = run_version,
 };

@@ -66,6 +66,12 @@ int options_complain(const struct command *command, const char *format, ...)
 	return EXIT_USAGE;
 }
 
+static int print_help(const struct command *command)
+{
+	(void)fputs(command->help, stdout);
+	return EXIT_OK;
+}
+
 static int unknown_option(const struct command *command, const struct option *options, size_t count, struct slice name)
 {
 	const char *names[OPTIONS_MAX + 2] = { "help", "version" };
@@ -114,7 +120,7 @@ static int set_value(const struct command *command, const struct option *option,
 		break;
 	case OPTION_NUMBER:
 		if (!slice_to_u64(slice_of(value), &number) || number < option->low || number > option->high)
-			return options_complain(command, "--%s: \"%s\" is no number from %llu to %llu", option->name,
+			return options_complain(command, "--%s: \"%s\" is not a number from %llu to %llu", option->name,
 			                        value, (unsigned long long)option->low,
 			                        (unsigned long long)option->high);
 		*option->number = number;
@@ -139,10 +145,8 @@ static int read_option(const struct command *command, const struct option *optio
 	const char *equals = strchr(argv[*position], '=');
 	struct slice name = slice_take_until(&rest, '=');
 
-	if (slice_equal_text(name, "help")) {
-		(void)fputs(command->help, stdout);
-		return EXIT_OK;
-	}
+	if (slice_equal_text(name, "help"))
+		return print_help(command);
 	if (slice_equal_text(name, "version")) {
 		(void)printf("ballast %s\n", BALLAST_VERSION);
 		return EXIT_OK;
@@ -182,6 +186,8 @@ int options_read(const struct command *command, const struct option *options, si
 			ended = true;
 			continue;
 		}
+		if (strcmp(argv[i], "-h") == 0)
+			return print_help(command);
 		if (argv[i][1] != '-')
 			return options_complain(command, "unknown option %s", argv[i]);
 		status = read_option(command, options, count, argc, argv, &i);

@@ -1,6 +1,6 @@
 /*
- * Command-line options by the GNU conventions: `--name value`, `--name=value`, `--` ends them, `--help` and
- * `--version` are understood everywhere, and a mistyped name gets the closest one as an answer.
+ * Command-line options by the GNU conventions: `--name value`, `--name=value`, `--` ends them, `--help`
+ * (`-h`) and `--version` are understood everywhere, and a mistyped name gets the closest one as an answer.
  */
 #ifndef BALLAST_CLI_OPTIONS_H
 #define BALLAST_CLI_OPTIONS_H

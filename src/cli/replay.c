@@ -1,5 +1,6 @@
 /*
- * `ballast replay`: lines in, lines out, each answer written before the next line is looked at (spec replay 1).
+ * `ballast replay`: lines in, lines out (spec replay 1). Answers to lines that came together leave together, but all of them
+ * before more input is waited for: whoever writes the next line only after having read an answer gets it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 enum {
 	LINE_BYTES_MAX = 16 << 20,
 	READ_BYTES = 64 << 10,
+	WRITE_BYTES = 64 << 10, /* of answers, before they are written in any case */
 };
 
 enum reading { READING_GOES_ON, READING_IS_DONE, READING_FAILED };
@@ -24,13 +26,15 @@ enum reading { READING_GOES_ON, READING_IS_DONE, READING_FAILED };
 struct replay {
 	struct replay_session session;
 	struct buffer input;
-	struct buffer answer;
+	struct buffer answers; /* not written yet */
 	int descriptor;
 	size_t line; /* of the input, from 1 */
 };
 
-static bool write_all(struct slice data, struct error *err)
+static bool write_answers(struct replay *replay, struct error *err)
 {
+	struct slice data = buffer_slice(&replay->answers);
+
 	while (data.length > 0) {
 		ssize_t written = write(STDOUT_FILENO, data.data, data.length);
 
@@ -40,18 +44,34 @@ static bool write_all(struct slice data, struct error *err)
 			return error_set_errno(err, errno, "writing an answer");
 		data = slice_from_offset(data, (size_t)written);
 	}
+	buffer_clear(&replay->answers);
 	return true;
+}
+
+/* Puts the number of the input's line before what is wrong with it, in place of the place in its JSON: always line 1. */
+static bool fail_at_line(size_t line, struct error *err)
+{
+	static const char JSON_LINE[] = "line 1: ";
+	struct error inner = *err;
+	const char *text = inner.text;
+
+	if (strncmp(text, JSON_LINE, sizeof JSON_LINE - 1) == 0)
+		text += sizeof JSON_LINE - 1;
+	return error_set(err, inner.code, "input line %zu: %s", line, text);
 }
 
 static bool answer_line(struct replay *replay, struct slice line, struct error *err)
 {
+	size_t before = replay->answers.length;
+
 	replay->line++;
 	if (slice_trim(line).length == 0)
 		return true;
-	buffer_clear(&replay->answer);
-	if (!replay_session_line(&replay->session, line, &replay->answer, err))
-		return error_wrap(err, "input line %zu", replay->line);
-	return write_all(buffer_slice(&replay->answer), err);
+	if (!replay_session_line(&replay->session, line, &replay->answers, err)) {
+		replay->answers.length = before; /* no half an answer */
+		return fail_at_line(replay->line, err);
+	}
+	return replay->answers.length < WRITE_BYTES || write_answers(replay, err);
 }
 
 /* Answers all whole lines of the input and drops them; with at_end, also one that has no newline. */
@@ -80,7 +100,10 @@ static enum reading read_more(struct replay *replay, struct error *err)
 	char *room = buffer_reserve(&replay->input, READ_BYTES);
 
 	if (room == NULL) {
-		buffer_check(&replay->input, "input line", err);
+		buffer_check(&replay->input, "input", err);
+		if (err->code == ERROR_LIMIT)
+			error_set(err, ERROR_LIMIT, "input line %zu is over %d bytes", replay->line + 1,
+			          LINE_BYTES_MAX);
 		return READING_FAILED;
 	}
 
@@ -99,10 +122,19 @@ static enum reading read_more(struct replay *replay, struct error *err)
 static bool run(struct replay *replay, struct error *err)
 {
 	enum reading reading = READING_GOES_ON;
+	struct error unwritten;
 
 	while (reading == READING_GOES_ON && !replay->session.panicked) {
 		reading = read_more(replay, err);
-		if (reading == READING_FAILED || !answer_lines(replay, reading == READING_IS_DONE, err))
+		if (reading == READING_FAILED)
+			return false;
+		if (!answer_lines(replay, reading == READING_IS_DONE, err)) {
+			write_answers(
+				replay,
+				&unwritten); /* those before the line that is wrong; that error is the one to tell */
+			return false;
+		}
+		if (!write_answers(replay, err))
 			return false;
 	}
 	return true;
@@ -126,7 +158,7 @@ static int replay_descriptor(int descriptor)
 	}
 	replay_session_init(&replay->session);
 	buffer_init(&replay->input, LINE_BYTES_MAX + READ_BYTES);
-	buffer_init(&replay->answer, LINE_BYTES_MAX);
+	buffer_init(&replay->answers, LINE_BYTES_MAX + WRITE_BYTES);
 	replay->descriptor = descriptor;
 
 	if (!run(replay, &err)) {
@@ -134,7 +166,7 @@ static int replay_descriptor(int descriptor)
 		status = exit_status_of(&err);
 	}
 	buffer_destroy(&replay->input);
-	buffer_destroy(&replay->answer);
+	buffer_destroy(&replay->answers);
 	replay_session_destroy(&replay->session);
 	memory_release(replay);
 	return status;
@@ -170,15 +202,21 @@ const struct command command_replay = {
 	.summary = "drive the scaling core from JSON lines",
 	.help = "Usage: ballast replay [FILE]\n"
 		"\n"
-		"Reads one event per line from FILE, or from standard input, and answers each with one line on standard\n"
-		"output: what the scaling core of the agent does and says. The first event must be \"init\". The core's\n"
-		"state changes by events only; no clock runs and nothing is sent anywhere.\n"
+		"Reads events, one JSON object per line, from FILE (\"-\" or none: standard input) and answers each with one\n"
+		"line on standard output: what the agent's scaling core does and says. The core's state changes by events\n"
+		"only; no clock runs and nothing is sent anywhere. Two events:\n"
 		"\n"
-		"Exit status: 0 at the end of the input, or after the core has broken an invariant (key \"panic\" in the\n"
-		"last line); 2 when a line isn't an event; 1 when reading or writing fails.\n"
+		"  {\"event\":\"monitorActive\",\"active\":true}\n"
+		"  {\"event\":\"nextActions\",\"at\":5000000000}\n"
+		"\n"
+		"The first event must be \"init\", with the core's configuration and the VM. proto/replay.proto declares\n"
+		"every event and the answer, tests/data/replay has whole runs.\n"
 		"\n"
 		"Options:\n"
-		"      --help       show this text\n"
-		"      --version    show the version\n",
+		"  --help                 print this text\n"
+		"  --version              print the version\n"
+		"\n"
+		"Exit status: 0 at the end of the input, or after the core has broken an invariant (key \"panic\" in the last\n"
+		"line); 1 if reading or writing fails; 2 for bad usage, or if a line isn't an event.\n",
 	.run = run_replay,
 };

@@ -4,11 +4,33 @@
 #include "sandbox/sandbox.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/options.h"
 #include "sandbox/workload.h"
+
+static void tell_where_things_are(const struct sandbox_options *sandbox, const struct sandbox_end *end)
+{
+	if (end->folder[0] == '\0')
+		return;
+	if (sandbox->agent_log == NULL)
+		(void)fprintf(stderr, "ballast sandbox: the agents' configuration and logs are in %s\n", end->folder);
+	else
+		(void)fprintf(stderr,
+		              "ballast sandbox: the agents' configuration is in %s, their logs are at the end of %s\n",
+		              end->folder, sandbox->agent_log);
+}
+
+/* A table needs a terminal that can move its cursor. */
+static bool can_show_table(void)
+{
+	const char *terminal = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) == 1 && terminal != NULL && terminal[0] != '\0' && strcmp(terminal, "dumb") != 0;
+}
 
 static int run_sandbox(int argc, char **argv)
 {
@@ -30,8 +52,9 @@ static int run_sandbox(int argc, char **argv)
 		{ .name = "agent-log", .kind = OPTION_TEXT, .text = &sandbox.agent_log },
 	};
 	int status = options_read(&command_sandbox, options, sizeof options / sizeof options[0], argc, argv, &rest);
-	enum sandbox_outcome outcome;
+	struct sandbox_end end;
 	struct error err;
+	bool ran;
 
 	if (status != OPTIONS_GO_ON)
 		return status;
@@ -42,14 +65,14 @@ static int run_sandbox(int argc, char **argv)
 	sandbox.nodes = (unsigned)nodes;
 	sandbox.seed = seed;
 	sandbox.report = (enum sandbox_report)report;
-	sandbox.live = report == SANDBOX_REPORT_TEXT && isatty(STDOUT_FILENO) == 1;
+	sandbox.live = report == SANDBOX_REPORT_TEXT && can_show_table();
 	if (!sandbox_options_read(&sandbox, &texts, &err))
 		return options_complain(&command_sandbox, "%s", err.text);
-	if (!sandbox_run(&sandbox, "/proc/self/exe", &outcome, &err)) {
+	ran = sandbox_run(&sandbox, "/proc/self/exe", &end, &err);
+	if (!ran)
 		(void)fprintf(stderr, "ballast sandbox: %s\n", err.text);
-		return EXIT_FAILED;
-	}
-	return outcome == SANDBOX_AS_STATED ? EXIT_OK : EXIT_FAILED;
+	tell_where_things_are(&sandbox, &end);
+	return ran && end.outcome == SANDBOX_AS_STATED ? EXIT_OK : EXIT_FAILED;
 }
 
 const struct command command_sandbox = {
@@ -62,8 +85,11 @@ const struct command command_sandbox = {
 		"run in a pod, drives a workload, and compares what comes of it with what the workload states. It needs\n"
 		"no root and nothing installed.\n"
 		"\n"
-		"On a terminal it shows a table and runs until Ctrl-C; otherwise it prints a line per event on standard\n"
-		"error and runs for 60 seconds. The report at the end goes to standard output.\n"
+		"On a terminal (that can move its cursor: not with TERM=dumb) it shows a table and runs until Ctrl-C;\n"
+		"otherwise it prints a line per event on standard error and runs for 60 seconds. The report at the end\n"
+		"goes to standard output. Ctrl-C (also SIGTERM, SIGHUP, SIGQUIT) ends a run in good order: agents have\n"
+		"10 seconds to end, and 2 more when it comes a second time. After Ctrl-Z and a return, VMs are judged\n"
+		"again when they had time to settle.\n"
 		"\n"
 		"Options:\n"
 		"  --vms N                VMs to scale, 1 to 500 (default: 6)\n"
@@ -88,6 +114,7 @@ const struct command command_sandbox = {
 		"many compute units (250m CPU, 1 GiB) a VM must have by its end. VMs by their kind of workload:\n"
 		"  ramp         load goes up and down in steps\n"
 		"  held         the vm-monitor denies a downscale for a phase, and allows it in the next\n"
+		"               (in lines that begin a phase: \"(held)\")\n"
 		"  memory       memory fills whatever the VM has, up to a limit; the vm-monitor asks for more\n"
 		"  takeover     begins half-scaled, as left by an earlier agent\n"
 		"  full-first, full-second\n"
@@ -104,7 +131,7 @@ const struct command command_sandbox = {
 		"VMs that an outage concerns are judged again when a phase ends long enough after it (the least length of a\n"
 		"phase), so that outages must end that long before the run does.\n"
 		"\n"
-		"Exit status: 0 if everything went as the workload states it, 1 if not or if the sandbox can't run,\n"
-		"2 for bad usage.\n",
+		"Exit status: 0 if nothing was found that isn't as the workload states it (a run that ended before anything\n"
+		"could be judged says so in its report), 1 otherwise or if the sandbox can't run, 2 for bad usage.\n",
 	.run = run_sandbox,
 };

@@ -241,14 +241,9 @@ static void retry(struct kube_call *call, uint64_t delay_ns)
 /* A connection that broke before the head came (9.3.2). */
 static bool may_repeat_broken(const struct kube_call *call, const struct error *err)
 {
-	const char *root = error_root(err);
-
 	if (!slice_equal_text(call->request.method, "GET") || call->retries >= KUBE_RETRIES)
 		return false;
-	if (err->code == ERROR_CLOSED || strcmp(root, "connection reset by peer") == 0 ||
-	    strcmp(root, "broken pipe") == 0)
-		return true;
-	return call->request.watch && err->code == ERROR_TIMEOUT;
+	return err->code == ERROR_CLOSED || (call->request.watch && err->code == ERROR_TIMEOUT);
 }
 
 static void handle_broken(struct kube_call *call, const struct error *err)

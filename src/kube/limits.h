@@ -32,8 +32,10 @@ enum {
 	WATCH_STORE_WATCH_MIN_S = 300,     /* timeoutSeconds of a watch is drawn from here … */
 	WATCH_STORE_WATCH_MAX_S = 600,     /* … to here (pitfalls, Kubernetes client) */
 	WATCH_STORE_WATCH_GRACE_S = 30,    /* silent that much longer than timeoutSeconds, a watch is dead */
-	WATCH_STORE_SHORT_WATCH_MS = 1000, /* watches that end sooner, one after the other, are reopened with a wait */
-	WATCH_STORE_HEALTHY_S = 120,       /* a watch that lived so long ends the growth of waits */
+	WATCH_STORE_SHORT_WATCH_MS = 1000, /* what follows watches that end sooner, one after the other, has to wait */
+	WATCH_STORE_REOPEN_WAIT_MS = 100,  /* before the second such watch in a row is followed by another; grows */
+	WATCH_STORE_CALM_S = 10,           /* a watch that lived so long ends the growth of waits after short ones */
+	WATCH_STORE_HEALTHY_S = 120,       /* a watch that lived so long ends the growth of waits after failures */
 	WATCH_STORE_RETRY_MAX_S = 30,      /* waits grow up to here: spec agent-runtime 4.7 */
 };
 

@@ -118,8 +118,10 @@ static bool apply(struct watch_store *store, enum watch_store_event event, struc
 		return false;
 	}
 	count(store, event);
-	if (object_set_apply_event(&store->objects, event, object, uid, &problem))
+	if (object_set_apply_event(&store->objects, event, object, uid, &problem)) {
+		store->delivered = true;
 		return true;
+	}
 	log_error(&store->options.logger, "failed to handle event", log_slice("UID", uid), log_slice("name", name),
 	          log_error_field(&problem));
 	store->type->release(store->context, object);
@@ -144,6 +146,7 @@ static bool handle(struct watch_store *store, struct slice json, struct error *e
 	if (!read_version(store, frame.object, err))
 		return false;
 	count(store, event);
+	store->delivered = true;
 	return true;
 }
 

@@ -54,44 +54,73 @@ void watch_store_destroy(struct watch_store *store)
 
 /* ---- waiting ---- */
 
-static uint64_t wait_of(struct watch_store *store, unsigned doublings)
+static uint64_t grown(uint64_t wait_ns, unsigned doublings)
 {
-	const struct watch_store_options *options = &store->options;
-	uint64_t wait_ns =
-		options->retry_unit_ns * rng_between(loop_rng(store->loop), options->retry_low, options->retry_high);
-	uint64_t longest_ns = (uint64_t)WATCH_STORE_RETRY_MAX_S * NS_PER_S;
+	const uint64_t longest_ns = (uint64_t)WATCH_STORE_RETRY_MAX_S * NS_PER_S;
 
 	while (doublings-- > 0 && wait_ns < longest_ns)
 		wait_ns = wait_ns * 2 < longest_ns ? wait_ns * 2 : longest_ns;
 	return wait_ns;
 }
 
+static uint64_t draw_wait(struct watch_store *store)
+{
+	const struct watch_store_options *options = &store->options;
+
+	return options->retry_unit_ns * rng_between(loop_rng(store->loop), options->retry_low, options->retry_high);
+}
+
+static void count_up(unsigned *counter)
+{
+	if (*counter < DOUBLINGS_MAX)
+		++*counter;
+}
+
 /* The wait after a failure. */
 static uint64_t wait_after_failure(struct watch_store *store, uint64_t at_least_ns)
 {
-	uint64_t wait_ns = wait_of(store, store->failures);
+	uint64_t wait_ns = grown(draw_wait(store), store->failures);
 
-	if (store->failures < DOUBLINGS_MAX)
-		store->failures++;
+	count_up(&store->failures);
 	return wait_ns > at_least_ns ? wait_ns : at_least_ns;
 }
 
-/* The wait before something that is right to do at once, unless it happens again and again. */
-static uint64_t wait_if_repeated(struct watch_store *store)
+static bool is_short(uint64_t lived_ns)
 {
-	uint64_t wait_ns = store->repeats > 0 ? wait_of(store, store->repeats - 1) : 0;
-
-	if (store->repeats < DOUBLINGS_MAX)
-		store->repeats++;
-	return wait_ns;
+	return lived_ns < (uint64_t)WATCH_STORE_SHORT_WATCH_MS * NS_PER_MS;
 }
 
-static void note_health(struct watch_store *store)
+/* How long the watch that is over has lived. What it had of health is taken into account. */
+static uint64_t conclude_watch(struct watch_store *store)
 {
-	if (loop_now_ns(store->loop) - store->opened_ns < (uint64_t)WATCH_STORE_HEALTHY_S * NS_PER_S)
-		return;
-	store->failures = 0;
-	store->repeats = 0;
+	uint64_t lived_ns = loop_now_ns(store->loop) - store->opened_ns;
+
+	if (lived_ns >= (uint64_t)WATCH_STORE_HEALTHY_S * NS_PER_S)
+		store->failures = 0;
+	if (lived_ns >= (uint64_t)WATCH_STORE_CALM_S * NS_PER_S || (store->delivered && !is_short(lived_ns))) {
+		store->short_watches = 0;
+		store->short_relists = 0;
+	} else if (store->delivered) {
+		/* The waits begin anew, but aren't left out: short watches with an event each are a loop, too. */
+		store->short_watches = store->short_watches > 0;
+		store->short_relists = store->short_relists > 0;
+	}
+	return lived_ns;
+}
+
+/*
+ * The wait before something that is right to do at once, unless the watch before was short, and the one before that,
+ * and so on: *counter tells how many.
+ */
+static uint64_t wait_after_watch(uint64_t lived_ns, uint64_t unit_ns, unsigned *counter)
+{
+	uint64_t wait_ns;
+
+	if (!is_short(lived_ns))
+		return 0;
+	wait_ns = *counter > 0 ? grown(unit_ns, *counter - 1) : 0;
+	count_up(counter);
+	return wait_ns;
 }
 
 static void on_list_due(void *context)
@@ -116,7 +145,8 @@ static void on_watch_due(void *context)
 static void list_after(struct watch_store *store, uint64_t wait_ns)
 {
 	store->phase = WATCH_STORE_WAITING;
-	json_splitter_destroy(&store->splitter); /* a half-read object, of megabytes perhaps, doesn't stay over the wait */
+	/* A half-read object, of megabytes perhaps, doesn't stay over the wait. */
+	json_splitter_destroy(&store->splitter);
 	loop_timer_start(store->loop, &store->wait, wait_ns, on_list_due, store);
 }
 
@@ -330,7 +360,8 @@ static void begin_list(struct watch_store *store)
 	send_page(store);
 }
 
-static void relist(struct watch_store *store)
+/* lived_ns: of the watch that led here; 0 if it didn't even open. */
+static void relist(struct watch_store *store, uint64_t lived_ns)
 {
 	if (store->call != NULL)
 		kube_call_cancel(store->call);
@@ -338,7 +369,7 @@ static void relist(struct watch_store *store)
 	store->relist_wanted = false;
 	store->list_restarts = 0;
 	log_info(&store->options.logger, "Relisting");
-	list_after(store, wait_if_repeated(store));
+	list_after(store, wait_after_watch(lived_ns, draw_wait(store), &store->short_relists));
 }
 
 /* ---- watches ---- */
@@ -353,7 +384,7 @@ static void fail_open(struct watch_store *store, int status, const struct error 
 	log_error(&store->options.logger, "Re-watch failed", log_error_field(err));
 	set_failing(store, true);
 	if (status == 410)
-		relist(store);
+		relist(store, 0);
 	else
 		watch_after(store, wait_after_failure(store, retry_after_ns));
 }
@@ -366,6 +397,7 @@ static void on_watch_open(void *context)
 	enter(store);
 	store->phase = WATCH_STORE_WATCHING;
 	store->opened_ns = loop_now_ns(store->loop);
+	store->delivered = false;
 	set_failing(store, false);
 	if (!store->started) {
 		if (deferred > 0) {
@@ -392,19 +424,18 @@ static void on_watch_body(void *context, struct slice bytes)
 		/* Without a word from the event reader it is the framing that is broken. */
 		if (!store->relist_wanted)
 			watch_frames_report_bad(store, &err);
-		note_health(store);
-		relist(store);
+		relist(store, conclude_watch(store));
 	}
 	leave(store);
 }
 
 static void on_watch_end(struct watch_store *store)
 {
-	uint64_t lived_ns = loop_now_ns(store->loop) - store->opened_ns;
+	uint64_t lived_ns = conclude_watch(store);
+	const uint64_t unit_ns = (uint64_t)WATCH_STORE_REOPEN_WAIT_MS * NS_PER_MS;
 
 	log_info(&store->options.logger, "Watcher ended gracefully, restarting");
-	note_health(store);
-	watch_after(store, lived_ns < (uint64_t)WATCH_STORE_SHORT_WATCH_MS * NS_PER_MS ? wait_if_repeated(store) : 0);
+	watch_after(store, wait_after_watch(lived_ns, unit_ns, &store->short_watches));
 }
 
 static void on_watch_done(void *context, int status, struct slice body, const struct error *err)

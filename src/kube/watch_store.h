@@ -27,8 +27,8 @@ struct watch_store_type {
 	const char *resource;       /* for error texts */
 	/*
 	 * Decodes one object into something owned by the store from then on (may be small: an id and flags for what
-	 * isn't of interest). *ret_uid and *ret_name must live as long as the object; a decoder refuses an object
-	 * without uid. NULL with *err: the whole list, or the event, is bad.
+	 * isn't of interest). *ret_uid must live as long as the object, *ret_name until the next call or the end of
+	 * the text; a decoder refuses an object without uid. NULL with *err: the whole list, or the event, is bad.
 	 */
 	void *(*decode)(void *context, struct slice json, struct slice *ret_uid, struct slice *ret_name,
 	                struct error *err);
@@ -70,9 +70,11 @@ struct watch_store_options {
 	/* Sync mode: handlers run for the listed objects before the watch is opened (agent-runtime 4.2). */
 	bool deliver_before_watch;
 	/*
-	 * Waits after failures, and before a relist or a watch that follows too soon on the one before: retry_unit_ns
-	 * times a number drawn from [retry_low, retry_high) at first, doubling up to WATCH_STORE_RETRY_MAX_S until a
-	 * watch has lived for WATCH_STORE_HEALTHY_S, and never less than the server's Retry-After.
+	 * Waits after failures: retry_unit_ns times a number drawn from [retry_low, retry_high) at first, doubling up to
+	 * WATCH_STORE_RETRY_MAX_S until a watch has lived for WATCH_STORE_HEALTHY_S, and never less than the server's
+	 * Retry-After. Without a failure there is no wait, unless watches end within WATCH_STORE_SHORT_WATCH_MS, one
+	 * after the other: those that demand a relist are followed by the same waits, others by shorter ones
+	 * (WATCH_STORE_REOPEN_WAIT_MS), until a watch has lived for WATCH_STORE_CALM_S or brought something.
 	 */
 	uint64_t retry_unit_ns;
 	uint32_t retry_low, retry_high;

@@ -41,8 +41,10 @@ struct watch_store {
 	bool relist_wanted; /* by the event at hand */
 	bool paged;         /* the page under way isn't the list's first */
 	unsigned list_restarts;
-	unsigned failures; /* since a watch was last healthy: so many times the next wait is doubled */
-	unsigned repeats;  /* likewise, of relists and of watches that ended at once */
+	unsigned failures;      /* since a watch was last healthy: so many times the next wait is doubled */
+	unsigned short_watches; /* in a row, those that just ended */
+	unsigned short_relists; /* likewise, those that made a relist necessary */
+	bool delivered;         /* the watch at hand has brought an event or bookmark that fits */
 	uint64_t opened_ns;
 	/* Callbacks of ours on the stack; objects.closed tells that the last one has to free the store. */
 	unsigned depth;

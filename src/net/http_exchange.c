@@ -3,10 +3,10 @@
  * destroy the whole client, from inside any callback: `client` is NULL then, and the memory stays until the end of the
  * turn.
  */
-#include <string.h>
-
 #include "base/memory.h"
 #include "net/http_client_internal.h"
+
+enum { BELIEVED_BYTES = 128 * 1024 }; /* room made on the word of a Content-Length */
 
 static bool is_over(const struct http_exchange *exchange)
 {
@@ -161,6 +161,9 @@ static void take_head(struct http_exchange *exchange)
 		return;
 	}
 	start_phase_timer(exchange);
+	/* At once what the peer announces, up to a size that is no risk to believe: a body that grows is copied each time. */
+	if (exchange->handler.on_body == NULL && length > 0)
+		(void)buffer_reserve(&exchange->body, length < BELIEVED_BYTES ? (size_t)length : BELIEVED_BYTES);
 	if (exchange->handler.on_head != NULL)
 		exchange->handler.on_head(exchange->context, &response);
 }
@@ -266,21 +269,15 @@ void http_exchange_resume(struct http_exchange *exchange)
 static bool may_retry(const struct http_exchange *exchange, const struct client_connection *connection,
                       const struct error *err)
 {
-	static const char *const DROPPED[] = { "EOF", "unexpected EOF", "connection reset by peer", "broken pipe" };
-
-	if (!connection->reused || !exchange->idempotent || exchange->parser.begun)
-		return false;
-	for (size_t i = 0; i < sizeof DROPPED / sizeof DROPPED[0]; i++)
-		if (strcmp(error_root(err), DROPPED[i]) == 0)
-			return true;
-	return false;
+	return connection->reused && exchange->idempotent && !exchange->parser.begun &&
+	       (err->code == ERROR_ENDED || err->code == ERROR_CLOSED);
 }
 
 void exchange_lost(struct http_exchange *exchange, const struct error *err)
 {
 	struct client_connection *connection = exchange->connection;
 	bool retry = may_retry(exchange, connection, err);
-	bool ended = strcmp(error_root(err), "EOF") == 0;
+	bool ended = err->code == ERROR_ENDED;
 	struct error failure;
 
 	exchange->connection = NULL;
@@ -292,6 +289,6 @@ void exchange_lost(struct http_exchange *exchange, const struct error *err)
 	} else if (ended && http_parser_finish(&exchange->parser, &failure)) {
 		complete(exchange, false);
 	} else {
-		fail(exchange, ended && exchange->parser.begun ? &failure : err);
+		fail(exchange, ended ? &failure : err);
 	}
 }

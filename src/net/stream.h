@@ -29,10 +29,10 @@ struct stream_handler {
 	/* Everything written so far has left. May be NULL. */
 	void (*on_drained)(void *context);
 	/*
-	 * The peer ended its side (err->code ERROR_CLOSED, text "EOF"), or the stream failed. The handle is gone.
-	 * Texts' roots are those of spec agent-runtime 0.5. TLS that ends without a closing message is cut short:
-	 * ERROR_CLOSED too, but text "unexpected EOF". What was queued when the peer ended its side is still sent in
-	 * the background, for at most NET_LINGER_MS.
+	 * The peer ended its side (err->code ERROR_ENDED, text "EOF"), or the stream failed. The handle is gone.
+	 * Texts' roots are those of spec agent-runtime 0.5. A peer that goes away otherwise is ERROR_CLOSED: a reset, an
+	 * end within a handshake, TLS that ends without a closing message ("unexpected EOF"). What was queued when the
+	 * peer ended its side is still sent in the background, for at most NET_LINGER_MS.
 	 */
 	void (*on_close)(void *context, const struct error *err);
 };

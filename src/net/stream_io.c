@@ -114,7 +114,7 @@ static void peer_ended(struct stream *stream)
 		stream_update_interest(stream);
 		return;
 	}
-	error_set(&err, ERROR_CLOSED, "EOF");
+	error_set(&err, ERROR_ENDED, "EOF");
 	if (stream->state != STREAM_OPEN || stream->write_failed || stream_output_bytes(stream) == 0) {
 		stream_fail(stream, &err);
 		return;

@@ -354,7 +354,7 @@ static void on_close(void *context, const struct error *err)
 	if (is_over(websocket))
 		return;
 	if (websocket->state == STATE_HANDSHAKE) {
-		if (strcmp(error_root(err), "EOF") == 0)
+		if (err->code == ERROR_ENDED)
 			(void)http_parser_finish(&websocket->handshake->parser, &failure);
 		error_wrap(&failure, "websocket handshake");
 	}

@@ -166,8 +166,10 @@ bool agent_setup_create(struct agent_setup *ret_setup, double speed, const char 
 	length = snprintf(setup.folder, sizeof setup.folder, "%s/ballast-sandbox-XXXXXX", parent);
 	if (length < 0 || (size_t)length >= sizeof setup.folder)
 		return error_set(err, ERROR_LIMIT, "the path in TMPDIR is too long");
-	if (mkdtemp(setup.folder) == NULL)
-		return error_set_errno(err, errno, setup.folder);
+	if (mkdtemp(setup.folder) == NULL) {
+		error_set_errno(err, errno, setup.folder);
+		return getenv("TMPDIR") == parent ? error_wrap(err, "a folder in $TMPDIR") : false;
+	}
 	if (!fill_folder(&setup, speed, token, ca_pem, err)) {
 		agent_setup_remove(&setup);
 		return false;
@@ -176,17 +178,23 @@ bool agent_setup_create(struct agent_setup *ret_setup, double speed, const char 
 	return true;
 }
 
+const char *agent_setup_log_path(const struct agent_setup *setup, const char *node, const char *log_path,
+                                 char room[AGENT_SETUP_LOG_PATH_BYTES])
+{
+	if (log_path != NULL)
+		return log_path;
+	(void)snprintf(room, AGENT_SETUP_LOG_PATH_BYTES, "%s/%s.log", setup->folder, node);
+	return room;
+}
+
 int agent_setup_open_log(const struct agent_setup *setup, const char *node, const char *log_path, struct error *err)
 {
-	char path[AGENT_SETUP_PATH_BYTES + 64];
-	int descriptor;
+	char room[AGENT_SETUP_LOG_PATH_BYTES];
+	const char *path = agent_setup_log_path(setup, node, log_path, room);
+	int descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 
-	(void)snprintf(path, sizeof path, "%s/%s.log", setup->folder, node);
-	if (log_path == NULL)
-		log_path = path;
-	descriptor = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 	if (descriptor < 0)
-		error_set_errno(err, errno, log_path);
+		error_set_errno(err, errno, path);
 	return descriptor;
 }
 

@@ -20,6 +20,7 @@ enum {
 	AGENT_SETUP_DUMP_PORT = 10300,
 	AGENT_SETUP_API_PORT = 6443,
 	AGENT_SETUP_PATH_BYTES = 512,
+	AGENT_SETUP_LOG_PATH_BYTES = AGENT_SETUP_PATH_BYTES + 64,
 	AGENT_SETUP_VARIABLES = 16,
 };
 
@@ -51,7 +52,10 @@ bool agent_setup_write_config(double speed, struct buffer *out, struct error *er
 bool agent_setup_create(struct agent_setup *ret_setup, double speed, const char *token, struct slice ca_pem,
                         struct error *err);
 
-/* Opens a file for what an agent writes: FOLDER/NODE.log, or the end of log_path if that isn't NULL. -1 on failure. */
+/* The file for what an agent writes: log_path, or if that is NULL FOLDER/NODE.log, written to room. */
+const char *agent_setup_log_path(const struct agent_setup *setup, const char *node, const char *log_path,
+                                 char room[AGENT_SETUP_LOG_PATH_BYTES]);
+/* Opens that file, to append. -1 on failure. */
 int agent_setup_open_log(const struct agent_setup *setup, const char *node, const char *log_path, struct error *err);
 
 /* The environment that the pod's manifest gives it. */

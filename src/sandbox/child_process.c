@@ -40,17 +40,29 @@ static char *const *as_execve_takes_it(const char *const *list)
 	return taken;
 }
 
+/* The signals that the child begins with blocked. */
+static sigset_t blocked_signals(const struct child_options *options)
+{
+	sigset_t blocked;
+
+	sigemptyset(&blocked);
+	if (options->end_signals_wait) {
+		sigaddset(&blocked, SIGINT);
+		sigaddset(&blocked, SIGTERM);
+	}
+	return blocked;
+}
+
 /* Between fork and exec: only what is safe there. */
 static void become(const struct child_options *options, pid_t parent, int pipe_end)
 {
-	sigset_t none;
+	sigset_t blocked = blocked_signals(options);
 	int null = open("/dev/null", O_RDONLY);
 
-	sigemptyset(&none);
 	if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || null < 0 ||
 	    dup2(null, STDIN_FILENO) < 0 || dup2(options->output, STDOUT_FILENO) < 0 ||
 	    dup2(options->output, STDERR_FILENO) < 0 || fcntl(pipe_end, F_SETFD, 0) != 0 ||
-	    signal(SIGPIPE, SIG_DFL) == SIG_ERR || sigprocmask(SIG_SETMASK, &none, NULL) != 0)
+	    signal(SIGPIPE, SIG_DFL) == SIG_ERR || sigprocmask(SIG_SETMASK, &blocked, NULL) != 0)
 		_exit(EXIT_NOT_EXECUTED);
 	close(null);
 	execve(options->path, as_execve_takes_it(options->arguments), as_execve_takes_it(options->environment));
@@ -118,6 +130,7 @@ static void on_end_of_file(void *context)
 static bool start(struct child_process *child, const struct child_options *options, struct error *err)
 {
 	pid_t parent = getpid();
+	sigset_t blocked, before;
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
@@ -128,9 +141,13 @@ static bool start(struct child_process *child, const struct child_options *optio
 		close(ends[1]);
 		return false;
 	}
+	/* Blocked before it is there: a signal may come first of all. */
+	blocked = blocked_signals(options);
+	sigprocmask(SIG_BLOCK, &blocked, &before);
 	child->pid = fork();
 	if (child->pid == 0)
 		become(options, parent, ends[1]);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(ends[1]);
 	if (child->pid < 0) {
 		child->pid = 0;

@@ -18,6 +18,11 @@ struct child_options {
 	const char *const *arguments;   /* NULL-terminated, as are the variables "NAME=value" */
 	const char *const *environment; /* all of it: nothing is inherited */
 	int output; /* a descriptor that becomes its standard output and standard error; stays the caller's */
+	/*
+	 * It begins with SIGINT and SIGTERM blocked: for a program that reads them from a signalfd, so that one that comes
+	 * before it is ready waits for it. Otherwise no signal is blocked.
+	 */
+	bool end_signals_wait;
 };
 
 /* How it ended. */

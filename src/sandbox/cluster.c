@@ -13,7 +13,11 @@
 #include "sandbox/demand.h"
 
 enum {
-	ROOMY_NODE_UNITS = 64, /* at least; plenty for every VM at its maximum */
+	ROOMY_NODE_UNITS = 64,     /* at least; plenty for every VM at its maximum */
+	DESCRIPTORS_PER_GUEST = 3, /* its ports */
+	DESCRIPTORS_PER_VM = 3,    /* connections of one that is scaled: to the vm-monitor, and a scrape of each page */
+	DESCRIPTORS_BESIDE =
+		100, /* seen: 50; API and plugin, locks of addresses, and what the program itself has open */
 };
 
 static const char SCHEDULER_POD[] = "autoscale-scheduler-6f7d9c5b8-q2w3e";
@@ -114,6 +118,20 @@ void cluster_on_guest_event(void *context, struct guest *guest, const char *text
 	cluster->handler.on_monitor(cluster->context, vm->index, text);
 }
 
+void cluster_on_guest_accept_error(void *context, const struct error *err)
+{
+	const struct cluster *cluster = ((const struct cluster_vm *)context)->cluster;
+
+	cluster->handler.on_accept_error(cluster->context, err);
+}
+
+static void on_plugin_accept_error(void *context, const struct error *err)
+{
+	const struct cluster *cluster = context;
+
+	cluster->handler.on_accept_error(cluster->context, err);
+}
+
 /* ---- making it ---- */
 
 static bool make_token(struct cluster *cluster, struct error *err)
@@ -155,7 +173,9 @@ static bool start_control_plane(struct cluster *cluster, struct error *err)
 
 static bool start_plugin(struct cluster *cluster, struct error *err)
 {
-	static const struct scheduler_plugin_handler handler = { .on_answer = on_answer, .on_annotate = on_annotate };
+	static const struct scheduler_plugin_handler handler = { .on_answer = on_answer,
+		                                                 .on_annotate = on_annotate,
+		                                                 .on_accept_error = on_plugin_accept_error };
 	const struct workload *workload = cluster->workload;
 	struct address address = cluster_address(cluster, ADDRESS_PLUGIN, AGENT_SETUP_PLUGIN_PORT);
 
@@ -207,15 +227,29 @@ static bool start_all(struct cluster *cluster, struct error *err)
 	return true;
 }
 
+/* With those to be ignored. */
+static unsigned count_vms(const struct workload *workload)
+{
+	unsigned agents = workload->has_full_node ? 2 : 1;
+	unsigned others = 1;
+
+	if (workload->options.nodes > agents)
+		others += CLUSTER_IGNORED_ON_NODE * (workload->options.nodes - agents);
+	return workload->options.vms + others;
+}
+
+unsigned cluster_descriptors(const struct workload *workload)
+{
+	return count_vms(workload) * DESCRIPTORS_PER_GUEST + workload->options.vms * DESCRIPTORS_PER_VM +
+	       DESCRIPTORS_BESIDE;
+}
+
 struct cluster *cluster_start(struct loop *loop, const struct workload *workload, const struct cluster_handler *handler,
                               void *context, struct error *err)
 {
-	unsigned agents = workload->has_full_node ? 2 : 1;
-	unsigned vm_count = workload->options.vms + 1;
+	unsigned vm_count = count_vms(workload);
 	struct cluster *cluster;
 
-	if (workload->options.nodes > agents)
-		vm_count += CLUSTER_IGNORED_ON_NODE * (workload->options.nodes - agents);
 	cluster = memory_allocate(sizeof *cluster + vm_count * sizeof cluster->vms[0]);
 	if (cluster == NULL) {
 		error_set(err, ERROR_NO_MEMORY, "out of memory for the cluster");

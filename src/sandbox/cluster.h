@@ -34,6 +34,8 @@ struct cluster_handler {
 	                        bool denied);
 	/* What the vm-monitor has to say. */
 	void (*on_monitor)(void *context, unsigned vm, const char *text);
+	/* A guest or the plugin couldn't accept a connection: descriptors are short, say. */
+	void (*on_accept_error)(void *context, const struct error *err);
 };
 
 /* What is true of a VM now. */
@@ -52,6 +54,8 @@ struct cluster_vm_state {
 struct cluster *cluster_start(struct loop *loop, const struct workload *workload, const struct cluster_handler *handler,
                               void *context, struct error *err);
 void cluster_destroy(struct cluster *cluster); /* NULL is fine */
+/* How many open files a cluster for this workload needs, and whoever runs it. Agents need fewer. */
+unsigned cluster_descriptors(const struct workload *workload);
 
 /* For the agents: the only token that the API accepts, and the CA that signed its certificate. */
 const char *cluster_token(const struct cluster *cluster);

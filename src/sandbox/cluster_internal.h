@@ -59,5 +59,6 @@ bool cluster_add_vm(struct cluster *cluster, unsigned index, struct error *err);
 void cluster_set_demand(const struct cluster_vm *vm);
 /* Handler of a guest; context: the VM. */
 void cluster_on_guest_event(void *context, struct guest *guest, const char *text);
+void cluster_on_guest_accept_error(void *context, const struct error *err);
 
 #endif

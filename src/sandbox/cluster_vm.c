@@ -173,7 +173,8 @@ static bool add_to_control_plane(struct cluster *cluster, const struct cluster_v
 
 static bool start_guest(struct cluster *cluster, struct cluster_vm *vm, const struct vm_plan *plan, struct error *err)
 {
-	static const struct guest_handler handler = { .on_event = cluster_on_guest_event };
+	static const struct guest_handler handler = { .on_event = cluster_on_guest_event,
+		                                      .on_accept_error = cluster_on_guest_accept_error };
 	char host_name[CLUSTER_POD_NAME_BYTES + 4];
 	struct guest_options options = {
 		.host_name = host_name,

@@ -188,11 +188,21 @@ static void on_monitor_event(void *context, const char *text)
 		guest->handler.on_event(guest->context, guest, text);
 }
 
+static void on_accept_error(void *context, const struct error *err)
+{
+	const struct guest *guest = context;
+
+	if (guest->handler.on_accept_error != NULL)
+		guest->handler.on_accept_error(guest->context, err);
+}
+
 static struct http_server *serve(struct guest *guest, uint16_t port, void (*on_request)(void *, struct http_call *),
                                  struct error *err)
 {
 	struct http_server_handler handler = { .on_request = on_request, .on_abort = on_abort };
-	struct http_server_options options = { .address = guest->options.address, .max_body_bytes = BODY_BYTES_MAX };
+	struct http_server_options options = { .address = guest->options.address,
+		                               .max_body_bytes = BODY_BYTES_MAX,
+		                               .on_error = on_accept_error };
 
 	options.address.port = port;
 	return http_server_start(guest->loop, &options, &handler, guest, err);
@@ -206,7 +216,8 @@ static uint64_t kernel_bytes(const struct guest *guest)
 
 static struct vm_monitor *start_monitor(struct guest *guest, struct error *err)
 {
-	static const struct vm_monitor_handler HANDLER = { .on_event = on_monitor_event };
+	static const struct vm_monitor_handler HANDLER = { .on_event = on_monitor_event,
+		                                           .on_accept_error = on_accept_error };
 	struct vm_monitor_options options = {
 		.address = guest->options.address,
 		.manages_cgroup = true,

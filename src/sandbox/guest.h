@@ -73,6 +73,8 @@ struct guest_monitor_faults {
 struct guest_handler {
 	/* One line for the live view: "denied downscale to 1024 MiB: …". May be NULL. Must not change the guest. */
 	void (*on_event)(void *context, struct guest *guest, const char *text);
+	/* A port of the guest couldn't accept a connection: descriptors are short, say. May be NULL. */
+	void (*on_accept_error)(void *context, const struct error *err);
 };
 
 struct guest *guest_start(struct loop *loop, const struct guest_options *options, const struct guest_handler *handler,

@@ -15,10 +15,16 @@ bool judge_init(struct judge *judge, const struct workload *workload, const stru
 	return judge->vms != NULL || error_set(err, ERROR_NO_MEMORY, "out of memory for judging");
 }
 
+static void release_vm(struct judge_vm *vm)
+{
+	memory_release(vm->seconds_to_reach_goal);
+	memory_release(vm->goals);
+}
+
 void judge_destroy(struct judge *judge)
 {
 	for (unsigned i = 0; judge->vms != NULL && i < judge->workload->options.vms; i++)
-		memory_release(judge->vms[i].seconds_to_reach_goal);
+		release_vm(&judge->vms[i]);
 	memory_release(judge->vms);
 	memory_release(judge->sentences);
 	*judge = (struct judge){ .workload = NULL };
@@ -52,12 +58,34 @@ void judge_mismatch(struct judge *judge, const char *format, ...)
 
 /* ---- while it runs ---- */
 
+static void note_goal(struct judge_vm *seen, unsigned phase, unsigned expected)
+{
+	size_t count = seen->goal_count;
+
+	if (count >= JUDGE_TIMES_MAX)
+		return;
+	if ((count & (count - 1)) == 0) {
+		struct judge_goal *grown = memory_resize(seen->goals, (count == 0 ? 1 : 2 * count) * sizeof *grown);
+
+		if (grown == NULL)
+			return;
+		seen->goals = grown;
+	}
+	seen->goals[seen->goal_count++] = (struct judge_goal){ .phase = phase, .expected = expected };
+}
+
 static void note_goal_reached(struct judge *judge, struct judge_vm *seen, uint64_t now_ns)
 {
 	uint64_t ms = (now_ns - judge->phase_start_ns + NS_PER_MS / 2) / NS_PER_MS;
+	double seconds = (double)ms / 1000;
+	struct judge_goal *goal = seen->goal_count > 0 ? &seen->goals[seen->goal_count - 1] : NULL;
 	size_t count = seen->times_count;
 
 	seen->awaits_goal = false;
+	if (goal != NULL && goal->phase == judge->phase) {
+		goal->reached = true;
+		goal->seconds = seconds;
+	}
 	if (count >= JUDGE_TIMES_MAX)
 		return;
 	if ((count & (count - 1)) == 0) {
@@ -68,7 +96,7 @@ static void note_goal_reached(struct judge *judge, struct judge_vm *seen, uint64
 			return;
 		seen->seconds_to_reach_goal = grown;
 	}
-	seen->seconds_to_reach_goal[seen->times_count++] = (double)ms / 1000;
+	seen->seconds_to_reach_goal[seen->times_count++] = seconds;
 }
 
 void judge_patched(struct judge *judge, const char *name, unsigned vm, struct cluster_size before,
@@ -110,9 +138,17 @@ void judge_phase_begin(struct judge *judge, const struct cluster *cluster, unsig
 
 		seen->denied_at_phase_start = state.guest.downscales_denied;
 		seen->awaits_goal = expected != workload_expected_before(judge->workload, i, phase);
+		if (seen->awaits_goal)
+			note_goal(seen, phase, expected);
 		if (seen->awaits_goal && cluster_size_equal(state.size, cluster_units(expected)))
 			note_goal_reached(judge, seen, now_ns);
 	}
+}
+
+void judge_disturbed(struct judge *judge, uint64_t now_ns)
+{
+	judge->was_disturbed = true;
+	judge->disturbed_ns = now_ns;
 }
 
 /* ---- at the end of a phase ---- */
@@ -172,6 +208,8 @@ static bool may_be_judged(const struct judge *judge, unsigned vm, uint64_t now_n
 {
 	uint64_t settle_ns = judge->workload->settle_ns;
 
+	if (judge->was_disturbed && now_ns < judge->disturbed_ns + settle_ns)
+		return false;
 	return (complete || now_ns >= judge->phase_start_ns + settle_ns) &&
 	       outages_leave_settled(judge->options->outages, judge->options->outage_count, vm, now_ns, settle_ns);
 }
@@ -181,10 +219,18 @@ void judge_phase_end(struct judge *judge, const struct cluster *cluster, uint64_
 	for (unsigned i = 0; i < judge->workload->options.vms; i++) {
 		bool judged = may_be_judged(judge, i, now_ns, complete);
 
-		if (judged)
+		if (judged) {
 			judge_vm(judge, cluster, i);
+			judge->judgements++;
+		}
 		judge->vms[i].judged_before = judged;
 	}
+}
+
+void judge_phase_void(struct judge *judge)
+{
+	for (unsigned i = 0; i < judge->workload->options.vms; i++)
+		judge->vms[i].judged_before = false;
 }
 
 /* ---- at the end ---- */

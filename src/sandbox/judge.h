@@ -18,9 +18,17 @@
 #include "sandbox/workload.h"
 
 enum {
-	JUDGE_SENTENCE_BYTES = 256,
+	JUDGE_SENTENCE_BYTES = 640,
 	JUDGE_SENTENCES_MAX = 1000, /* further ones are counted only */
 	JUDGE_TIMES_MAX = 1000,     /* per VM, likewise */
+};
+
+/* A phase that changed what a VM must have. */
+struct judge_goal {
+	unsigned phase;    /* from 0 */
+	unsigned expected; /* compute units */
+	bool reached;
+	double seconds; /* from the beginning of the phase */
 };
 
 /* What the judge saw of a VM. */
@@ -28,7 +36,9 @@ struct judge_vm {
 	unsigned upscales, downscales; /* patches that made it larger or smaller */
 	double *seconds_to_reach_goal; /* of each phase that changed the goal and saw it reached */
 	size_t times_count;
-	bool awaits_goal; /* in this phase */
+	struct judge_goal *goals; /* as many as the phases that changed it */
+	size_t goal_count;
+	bool awaits_goal; /* in this phase: of the last of goals, if that had room */
 	unsigned denied_at_phase_start;
 	bool judged_before; /* the phase before was judged */
 };
@@ -38,6 +48,9 @@ struct judge {
 	const struct sandbox_options *options;
 	unsigned phase;
 	uint64_t phase_start_ns;
+	bool was_disturbed;
+	uint64_t disturbed_ns; /* the latest time that something out of the workload's hands held everything up */
+	size_t judgements;     /* of a VM at the end of a phase */
 	char (*sentences)[JUDGE_SENTENCE_BYTES];
 	size_t sentence_count;
 	size_t sentences_left_out;
@@ -56,6 +69,9 @@ void judge_mismatch(struct judge *judge, const char *format, ...) __attribute__(
 void judge_patched(struct judge *judge, const char *name, unsigned vm, struct cluster_size before,
                    struct cluster_size after, uint64_t now_ns);
 
+/* Everything stood still up to now (the program was stopped): VMs are given time to settle, as after an outage. */
+void judge_disturbed(struct judge *judge, uint64_t now_ns);
+
 /* To be called for each phase of the workload in turn, and judge_phase_end before the next. */
 void judge_phase_begin(struct judge *judge, const struct cluster *cluster, unsigned phase, uint64_t now_ns);
 /*
@@ -63,6 +79,9 @@ void judge_phase_begin(struct judge *judge, const struct cluster *cluster, unsig
  * judged.
  */
 void judge_phase_end(struct judge *judge, const struct cluster *cluster, uint64_t now_ns, bool complete);
+
+/* In place of judge_phase_end, when the phase can't be judged at all. */
+void judge_phase_void(struct judge *judge);
 
 /*
  * The run ends, judge_phase_end was called: the parts must agree with each other, and VMs to be ignored must not have been

@@ -21,10 +21,10 @@ enum {
 	WAITING_BYTES_MAX = 256 * 1024,
 	CHUNK_BYTES = 4096, /* a pipe that is writable takes so much without blocking (PIPE_BUF) */
 	LAST_WAIT_MS = 1000,
-	LINE_BYTES = 512,
+	LINE_BYTES = LIVE_VIEW_EVENT_BYTES + 64,
 	USUAL_COLUMNS = 80,
 	USUAL_ROWS = 24,
-	ROWS_BESIDE_VMS = 6,
+	ROWS_BESIDE_VMS = 7,
 };
 
 static const char ENTER_SCREEN[] = "\x1b[?1049h\x1b[?25l";
@@ -44,7 +44,8 @@ struct live_view {
 	struct loop_timer timer;
 	struct buffer waiting;
 	unsigned dropped_lines;
-	char last_event[LIVE_VIEW_ACTION_BYTES];
+	char outages[LIVE_VIEW_OUTAGES_BYTES];
+	char last_event[LIVE_VIEW_EVENT_BYTES];
 	char (*actions)[LIVE_VIEW_ACTION_BYTES]; /* of each VM of the workload */
 };
 
@@ -90,10 +91,11 @@ static void put_line(struct live_view *view, const char *line)
 
 /* ---- the table ---- */
 
-/* Appends the line without what doesn't fit into that many columns. */
+/* Appends the line; if it is longer than that many columns, "…" stands for what doesn't fit. */
 static void append_cut(struct buffer *out, const char *line, unsigned columns)
 {
 	struct slice rest = slice_of(line);
+	size_t kept = 0; /* bytes of all columns but the last */
 
 	for (unsigned column = 0; column < columns && rest.length > 0; column++) {
 		uint32_t code_point;
@@ -101,10 +103,25 @@ static void append_cut(struct buffer *out, const char *line, unsigned columns)
 
 		if (bytes == 0)
 			break;
-		buffer_append(out, rest.data, bytes);
+		if (column + 1 < columns)
+			kept += bytes;
 		rest = slice_from_offset(rest, bytes);
 	}
+	if (rest.length > 0)
+		buffer_append_format(out, "%.*s…", (int)kept, line);
+	else
+		buffer_append_text(out, line);
 	buffer_append_text(out, END_OF_LINE);
+}
+
+/* In compute units; CPU and memory apart where they differ. */
+static void print_units(struct cluster_size size, char text[CLUSTER_SIZE_TEXT_BYTES])
+{
+	if (cluster_size_equal(size, cluster_units(size.slots)))
+		(void)snprintf(text, CLUSTER_SIZE_TEXT_BYTES, "%u", size.slots);
+	else
+		(void)snprintf(text, CLUSTER_SIZE_TEXT_BYTES, "%g/%u", (double)size.cpu_milli / WORKLOAD_UNIT_CPU_MILLI,
+		               size.slots);
 }
 
 static void draw_vm(struct live_view *view, unsigned vm, unsigned columns)
@@ -115,10 +132,10 @@ static void draw_vm(struct live_view *view, unsigned vm, unsigned columns)
 	char using[CLUSTER_SIZE_TEXT_BYTES], goal[CLUSTER_SIZE_TEXT_BYTES], permitted[CLUSTER_SIZE_TEXT_BYTES];
 	char line[LINE_BYTES];
 
-	cluster_size_print(state.size, using);
-	cluster_size_print(cluster_units(workload_phase(view->workload, vm, view->phase)->expected), goal);
-	cluster_size_print(state.permitted, permitted);
-	(void)snprintf(line, sizeof line, "%-12s %-11s %7s %7s %9s  %-9s  %s", planned->name,
+	print_units(state.size, using);
+	print_units(cluster_units(workload_phase(view->workload, vm, view->phase)->expected), goal);
+	print_units(state.permitted, permitted);
+	(void)snprintf(line, sizeof line, "%-12s %-11s %6s %5s %9s  %-9s  %s", planned->name,
 	               workload_kind_name(planned->kind), using, goal, permitted, monitors[state.monitor],
 	               view->actions[vm]);
 	append_cut(&view->waiting, line, columns);
@@ -131,12 +148,15 @@ static void draw_head(struct live_view *view, unsigned columns)
 
 	if (view->workload->phase_count > 0)
 		(void)snprintf(phases, sizeof phases, " of %u", view->workload->phase_count);
-	(void)snprintf(line, sizeof line, "ballast sandbox  %.1f s  phase %u%s  speed %g  seed %llu", elapsed_s,
-	               view->phase + 1, phases, view->workload->options.speed,
+	(void)snprintf(line, sizeof line, "ballast sandbox  %.1f s  phase %u%s  speed %g  seed %llu  Ctrl-C ends",
+	               elapsed_s, view->phase + 1, phases, view->workload->options.speed,
 	               (unsigned long long)view->workload->options.seed);
 	append_cut(&view->waiting, line, columns);
-	append_cut(&view->waiting, "", columns);
-	(void)snprintf(line, sizeof line, "%-12s %-11s %7s %7s %9s  %-9s  %s", "VM", "workload", "using", "goal",
+	append_cut(&view->waiting, "using, goal, permitted: in CU (1 CU = 0.25 vCPU, 1 GiB); CPU/memory if they differ",
+	           columns);
+	(void)snprintf(line, sizeof line, "%s%s", view->outages[0] != '\0' ? "away: " : "", view->outages);
+	append_cut(&view->waiting, line, columns);
+	(void)snprintf(line, sizeof line, "%-12s %-11s %6s %5s %9s  %-9s  %s", "VM", "workload", "using", "goal",
 	               "permitted", "monitor", "last action");
 	append_cut(&view->waiting, line, columns);
 }
@@ -163,7 +183,7 @@ static void draw(void *context)
 	for (unsigned i = 0; i < vms && i < shown; i++)
 		draw_vm(view, i, columns);
 	if (vms > shown) {
-		(void)snprintf(line, sizeof line, "and %u more VMs", vms - shown);
+		(void)snprintf(line, sizeof line, "and %u more VM%s", vms - shown, vms - shown == 1 ? "" : "s");
 		append_cut(&view->waiting, line, columns);
 	}
 	append_cut(&view->waiting, view->last_event, columns);
@@ -243,9 +263,31 @@ void live_view_start(struct live_view *view, const struct cluster *cluster)
 	draw(view);
 }
 
+void live_view_suspend(struct live_view *view)
+{
+	if (!view->table || view->cluster == NULL)
+		return;
+	buffer_append_text(&view->waiting, LEAVE_SCREEN);
+	flush(view, LAST_WAIT_MS);
+}
+
+void live_view_resume(struct live_view *view)
+{
+	if (!view->table || view->cluster == NULL)
+		return;
+	buffer_append_text(&view->waiting, ENTER_SCREEN);
+	flush(view, 0);
+	draw(view);
+}
+
 void live_view_set_phase(struct live_view *view, unsigned phase)
 {
 	view->phase = phase;
+}
+
+void live_view_set_outages(struct live_view *view, const char *peers)
+{
+	(void)snprintf(view->outages, sizeof view->outages, "%s", peers);
 }
 
 void live_view_destroy(struct live_view *view)

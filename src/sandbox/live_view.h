@@ -15,7 +15,12 @@
 
 struct live_view;
 
-enum { LIVE_VIEW_ACTION_BYTES = 160, LIVE_VIEW_REDRAWS_PER_S = 4 };
+enum {
+	LIVE_VIEW_ACTION_BYTES = 160,
+	LIVE_VIEW_EVENT_BYTES = 1024,
+	LIVE_VIEW_OUTAGES_BYTES = 256,
+	LIVE_VIEW_REDRAWS_PER_S = 4
+};
 
 /* table: on standard output, which must be a terminal; else lines on standard error. */
 struct live_view *live_view_create(struct loop *loop, const struct workload *workload, bool table, struct error *err);
@@ -24,7 +29,13 @@ void live_view_destroy(struct live_view *view);
 
 /* Times in lines count from this moment on. The table is drawn from now on, of that cluster. */
 void live_view_start(struct live_view *view, const struct cluster *cluster);
+/* The process is about to be stopped: the terminal is as it was until live_view_resume. */
+void live_view_suspend(struct live_view *view);
+void live_view_resume(struct live_view *view);
 void live_view_set_phase(struct live_view *view, unsigned phase);
+
+/* Which peers are away, by their names; "": none. Copied, and cut if it is long. */
+void live_view_set_outages(struct live_view *view, const char *peers);
 
 /* Something happened to a VM of the cluster … */
 void live_view_vm_event(struct live_view *view, unsigned vm, const char *format, ...)

@@ -74,6 +74,19 @@ bool outages_leave_settled(const struct outage *outages, size_t count, unsigned 
 	return true;
 }
 
+bool outage_same_peer(const struct outage *a, const struct outage *b)
+{
+	return a->peer == b->peer && (a->peer != OUTAGE_MONITOR || a->vm == b->vm);
+}
+
+void outage_print_option(const struct outage *outage, char text[OUTAGE_PEER_BYTES])
+{
+	if (outage->peer == OUTAGE_MONITOR)
+		(void)snprintf(text, OUTAGE_PEER_BYTES, "monitor:%u", outage->vm + 1);
+	else
+		(void)snprintf(text, OUTAGE_PEER_BYTES, "%s", outage->peer == OUTAGE_PLUGIN ? "plugin" : "api");
+}
+
 void outage_print_peer(const struct outage *outage, char *text, size_t size)
 {
 	switch (outage->peer) {

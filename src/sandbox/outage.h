@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/slice.h"
 
-enum { OUTAGES_MAX = 32 };
+enum { OUTAGES_MAX = 32, OUTAGE_PEER_BYTES = 16 };
 
 #define OUTAGE_TIME_MAX_NS (UINT64_C(30) * 24 * 3600 * 1000000000) /* of start and of length */
 
@@ -32,6 +32,9 @@ bool outage_parse(struct slice text, struct outage *ret_outage, struct error *er
  */
 bool outages_leave_settled(const struct outage *outages, size_t count, unsigned vm, uint64_t at_ns, uint64_t settle_ns);
 
+bool outage_same_peer(const struct outage *a, const struct outage *b);
+/* As outage_parse takes it: "plugin", "monitor:2", "api". */
+void outage_print_option(const struct outage *outage, char text[OUTAGE_PEER_BYTES]);
 /* "scheduler plugin", "vm-monitor of VM 2", "Kubernetes API". */
 void outage_print_peer(const struct outage *outage, char *text, size_t size);
 

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
+enum { GOALS_SHOWN = 8 /* of each VM, in the table */ };
+
 /* ---- gathering ---- */
 
 static void describe_vm(struct sandbox_report_vm *vm, const struct judge *judge, const struct cluster *cluster,
@@ -44,6 +46,50 @@ static void add_up_monitors(struct sandbox_report_monitor *monitor, const struct
 	}
 }
 
+static size_t count_goals(const struct judge *judge)
+{
+	size_t count = 0;
+
+	for (unsigned i = 0; i < judge->workload->options.vms; i++)
+		count += judge->vms[i].goal_count;
+	return count;
+}
+
+static void describe_goals(struct report *report, const struct judge *judge)
+{
+	struct sandbox_report_goal *next = report->goals;
+
+	for (unsigned i = 0; i < judge->workload->options.vms; i++) {
+		const struct judge_vm *seen = &judge->vms[i];
+
+		report->message.vms[i].goals = next;
+		report->message.vms[i].goals_count = seen->goal_count;
+		for (size_t j = 0; j < seen->goal_count; j++)
+			*next++ = (struct sandbox_report_goal){
+				.phase = seen->goals[j].phase + 1,
+				.expected_cu = seen->goals[j].expected,
+				.has_seconds_to_reach_goal = seen->goals[j].reached,
+				.seconds_to_reach_goal = seen->goals[j].seconds,
+			};
+	}
+}
+
+static void describe_outages(struct report *report, const struct sandbox_options *options)
+{
+	for (size_t i = 0; i < options->outage_count; i++) {
+		const struct outage *outage = &options->outages[i];
+
+		outage_print_option(outage, report->peers[i]);
+		report->outages[i] = (struct sandbox_report_outage){
+			.peer = slice_of(report->peers[i]),
+			.start_seconds = (double)outage->start_ns / NS_PER_S,
+			.end_seconds = (double)outage->end_ns / NS_PER_S,
+		};
+	}
+	report->message.outages = report->outages;
+	report->message.outages_count = options->outage_count;
+}
+
 bool report_init(struct report *report, const struct judge *judge, const struct cluster *cluster, uint64_t duration_ns,
                  const struct report_usage *usage, struct error *err)
 {
@@ -54,6 +100,7 @@ bool report_init(struct report *report, const struct judge *judge, const struct 
 	uint64_t duration_ms = (duration_ns + NS_PER_MS / 2) / NS_PER_MS;
 
 	*report = (struct report){
+		.anything_judged = judge->judgements > 0,
 		.message = {
 			.generation = SLICE("B"),
 			.seed = options->seed,
@@ -70,12 +117,15 @@ bool report_init(struct report *report, const struct judge *judge, const struct 
 	};
 	message->vms = memory_allocate(options->vms * sizeof *message->vms);
 	report->mismatches = memory_allocate((judge->sentence_count + 1) * sizeof *report->mismatches);
-	if (message->vms == NULL || report->mismatches == NULL) {
+	report->goals = memory_allocate((count_goals(judge) + 1) * sizeof *report->goals);
+	if (message->vms == NULL || report->mismatches == NULL || report->goals == NULL) {
 		report_destroy(report);
 		return error_set(err, ERROR_NO_MEMORY, "out of memory for the report");
 	}
 	for (unsigned i = 0; i < options->vms; i++)
 		describe_vm(&message->vms[i], judge, cluster, i);
+	describe_goals(report, judge);
+	describe_outages(report, judge->options);
 	add_up_monitors(&message->monitor, cluster, options->vms);
 	for (size_t i = 0; i < judge->sentence_count; i++)
 		report->mismatches[message->mismatches_count++] = slice_of(judge->sentences[i]);
@@ -89,6 +139,7 @@ void report_destroy(struct report *report)
 {
 	memory_release(report->message.vms);
 	memory_release(report->mismatches);
+	memory_release(report->goals);
 	*report = (struct report){ .mismatches = NULL };
 }
 
@@ -104,17 +155,23 @@ bool report_print_json(const struct report *report, struct buffer *out, struct e
 
 static void print_vm(const struct sandbox_report_vm *vm, struct buffer *out)
 {
-	char range[32], goal[16] = "-";
+	char range[32];
 
 	(void)snprintf(range, sizeof range, "%u-%u", vm->min_cu, vm->max_cu);
-	if (vm->judged)
-		(void)snprintf(goal, sizeof goal, "%u", vm->expected_final_cu);
-	buffer_append_format(out, "%-12.*s %-11.*s %5s %6g %5s %8u %4u %5u %7u  ", SLICE_ARGS(vm->name),
-	                     SLICE_ARGS(vm->workload), range, vm->final_cu, goal, vm->patches, vm->upscales,
-	                     vm->downscales, vm->denied_downscales);
-	for (size_t i = 0; i < vm->seconds_to_reach_goal_count && i < 8; i++)
-		buffer_append_format(out, "%s%.1f", i > 0 ? " " : "", vm->seconds_to_reach_goal[i]);
-	if (vm->seconds_to_reach_goal_count > 8)
+	buffer_append_format(out, "%-12.*s %-11.*s %5s %6g %5u %-6s %8u %4u %5u %7u  ", SLICE_ARGS(vm->name),
+	                     SLICE_ARGS(vm->workload), range, vm->final_cu, vm->expected_final_cu,
+	                     vm->judged ? "yes" : "no", vm->patches, vm->upscales, vm->downscales,
+	                     vm->denied_downscales);
+	for (size_t i = 0; i < vm->goals_count && i < GOALS_SHOWN; i++) {
+		const struct sandbox_report_goal *goal = &vm->goals[i];
+
+		buffer_append_format(out, "%s%u: ", i > 0 ? ", " : "", goal->phase);
+		if (goal->has_seconds_to_reach_goal)
+			buffer_append_format(out, "%.1f", goal->seconds_to_reach_goal);
+		else
+			buffer_append_char(out, '-');
+	}
+	if (vm->goals_count > GOALS_SHOWN)
 		buffer_append_text(out, " …");
 	buffer_append_char(out, '\n');
 }
@@ -122,6 +179,38 @@ static void print_vm(const struct sandbox_report_vm *vm, struct buffer *out)
 static const char *plural(size_t count)
 {
 	return count == 1 ? "" : "s";
+}
+
+/* "2 lists", "1 watch". */
+static void print_count(struct buffer *out, unsigned count, const char *what, const char *plural_ending,
+                        const char *next)
+{
+	buffer_append_format(out, "%u %s%s%s", count, what, count == 1 ? "" : plural_ending, next);
+}
+
+static void print_sums(const struct sandbox_report_report *message, struct buffer *out)
+{
+	buffer_append_text(out, "scheduler plugin  ");
+	print_count(out, message->scheduler.requests, "request", "s", ", ");
+	print_count(out, message->scheduler.denials, "denial", "s", "\n");
+	buffer_append_text(out, "vm-monitors       ");
+	print_count(out, message->monitor.connections, "connection", "s", ", ");
+	print_count(out, message->monitor.upscales, "upscale", "s", ", ");
+	print_count(out, message->monitor.downscales, "downscale", "s", ", ");
+	print_count(out, message->monitor.health_checks, "health check", "s", "\n");
+	buffer_append_text(out, "Kubernetes API    ");
+	print_count(out, message->api.lists, "list", "s", ", ");
+	print_count(out, message->api.watches, "watch", "es", ", ");
+	print_count(out, message->api.patches, "patch", "es", "\n");
+	buffer_append_format(out, "agent             %.1f MiB resident, %.2f s of CPU\n",
+	                     (double)message->agent.max_resident_kib / 1024, message->agent.cpu_seconds);
+	buffer_append_text(out, "left alone        ");
+	print_count(out, message->ignored_vms, "VM", "s", " not to be scaled\n");
+	for (size_t i = 0; i < message->outages_count; i++)
+		buffer_append_format(out, "%s%.*s from %g s to %g s%s", i == 0 ? "outages           " : ", ",
+		                     SLICE_ARGS(message->outages[i].peer), message->outages[i].start_seconds,
+		                     message->outages[i].end_seconds, i + 1 == message->outages_count ? "\n" : "");
+	buffer_append_char(out, '\n');
 }
 
 bool report_print_text(const struct report *report, struct buffer *out, struct error *err)
@@ -132,23 +221,15 @@ bool report_print_text(const struct report *report, struct buffer *out, struct e
 	                     (unsigned)message->vms_count, plural(message->vms_count), message->nodes,
 	                     plural(message->nodes), (unsigned long long)message->seed, message->speed,
 	                     message->duration_seconds, message->phases, plural(message->phases));
-	buffer_append_text(out, "VM           workload    range  final  goal  patches   up  down  denied  "
-	                        "seconds to reach each goal\n");
+	buffer_append_text(out, "VM           workload    range  final  goal judged  patches   up  down  denied  "
+	                        "phase: seconds to its goal\n");
 	for (size_t i = 0; i < message->vms_count; i++)
 		print_vm(&message->vms[i], out);
-	buffer_append_format(out,
-	                     "\n"
-	                     "scheduler plugin  %u requests, %u denials\n"
-	                     "vm-monitors       %u connections, %u upscales, %u downscales, %u health checks\n"
-	                     "Kubernetes API    %u lists, %u watches, %u patches\n"
-	                     "agent             %.1f MiB resident, %.2f s of CPU\n"
-	                     "left alone        %u VM%s not to be scaled\n\n",
-	                     message->scheduler.requests, message->scheduler.denials, message->monitor.connections,
-	                     message->monitor.upscales, message->monitor.downscales, message->monitor.health_checks,
-	                     message->api.lists, message->api.watches, message->api.patches,
-	                     (double)message->agent.max_resident_kib / 1024, message->agent.cpu_seconds,
-	                     message->ignored_vms, plural(message->ignored_vms));
-	if (message->mismatches_count == 0)
+	buffer_append_char(out, '\n');
+	print_sums(message, out);
+	if (message->mismatches_count == 0 && !report->anything_judged)
+		buffer_append_text(out, "Ended before anything could be judged.\n");
+	else if (message->mismatches_count == 0)
 		buffer_append_text(out, "Everything went as the workload states it.\n");
 	else
 		buffer_append_format(out, "%zu mismatch%s:\n", message->mismatches_count,

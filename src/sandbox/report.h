@@ -25,9 +25,13 @@ struct report_usage {
 struct report {
 	struct sandbox_report_report message;
 	struct slice *mismatches;
+	struct sandbox_report_goal *goals; /* of all VMs, one after the other */
+	struct sandbox_report_outage outages[OUTAGES_MAX];
+	char peers[OUTAGES_MAX][OUTAGE_PEER_BYTES];
+	bool anything_judged; /* in any phase */
 };
 
-/* Gathers. Judge and cluster must outlive the report. */
+/* Gathers. Judge and cluster must outlive the report, which isn't to be moved. */
 bool report_init(struct report *report, const struct judge *judge, const struct cluster *cluster, uint64_t duration_ns,
                  const struct report_usage *usage, struct error *err);
 void report_destroy(struct report *report); /* fine on a zeroed one */

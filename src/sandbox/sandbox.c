@@ -3,73 +3,24 @@
  * time to stop the agents, a signal, an agent that dies) goes through finish(): what is true then is judged, the agents get
  * SIGTERM, and when they are gone the loop stops.
  */
-#include "sandbox/sandbox.h"
+#include "sandbox/sandbox_internal.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
-#include "agent/servers.h"
 #include "base/clock.h"
+#include "base/errno_text.h"
 #include "net/loop_epoll.h"
-#include "sandbox/agent_setup.h"
-#include "sandbox/child_process.h"
-#include "sandbox/cluster.h"
-#include "sandbox/judge.h"
-#include "sandbox/live_view.h"
-#include "sandbox/report.h"
-#include "sandbox/workload.h"
 
 enum {
-	AGENT_STOP_S = 10, /* from SIGTERM to SIGKILL */
-	GOALS_SHOWN = 8,   /* in the line at the start of a phase */
-	DESCRIPTORS_PER_VM = 12,
-	DESCRIPTORS_BESIDE = 256,
+	GOALS_SHOWN = 8, /* in the line at the start of a phase */
+	PHASE_BYTES_MAX = 4096,
+	OUTAGES_BYTES = OUTAGES_MAX * 40,
 };
 
-struct sandbox_agent {
-	struct sandbox *sandbox;
-	struct agent_place place;
-	struct agent_environment environment;
-	struct child_process *process;
-};
-
-struct sandbox_outage {
-	struct sandbox *sandbox;
-	const struct outage *outage;
-	struct loop_timer start, end;
-	bool active;
-};
-
-struct sandbox {
-	const struct sandbox_options *options;
-	const char *program;
-	struct workload *workload;
-	struct loop *loop;
-	struct cluster *cluster;
-	struct agent_setup setup;
-	struct judge judge;
-	struct live_view *view;
-	struct sandbox_agent agents[CLUSTER_AGENTS_MAX];
-	unsigned agents_running;
-	struct report_usage usage;
-	struct sandbox_outage outages[OUTAGES_MAX];
-	struct loop_timer phase_timer, end_timer;
-	struct loop_watch *signal_watch;
-	int signals;
-	uint64_t start_ns;
-	uint64_t duration_ns; /* how long it ran, once it has finished */
-	unsigned phase;
-	bool started;
-	bool finished;
-	bool interrupted; /* by a signal, before it started */
-};
-
-static uint64_t elapsed_ns(const struct sandbox *sandbox)
+uint64_t sandbox_elapsed_ns(const struct sandbox *sandbox)
 {
 	return loop_now_ns(sandbox->loop) - sandbox->start_ns;
 }
@@ -78,36 +29,21 @@ static uint64_t elapsed_ns(const struct sandbox *sandbox)
 static void start_timer_at(struct sandbox *sandbox, struct loop_timer *timer, uint64_t at_ns,
                            void (*callback)(void *context), void *context)
 {
-	uint64_t now_ns = elapsed_ns(sandbox);
+	uint64_t now_ns = sandbox_elapsed_ns(sandbox);
 
 	loop_timer_start(sandbox->loop, timer, at_ns > now_ns ? at_ns - now_ns : 0, callback, context);
 }
 
 /* ---- the end ---- */
 
-static void signal_agents(struct sandbox *sandbox, int signal_number)
-{
-	for (unsigned i = 0; i < CLUSTER_AGENTS_MAX; i++) {
-		if (sandbox->agents[i].process != NULL)
-			child_process_signal(sandbox->agents[i].process, signal_number);
-	}
-}
-
-static void on_agents_late(void *context)
-{
-	struct sandbox *sandbox = context;
-
-	judge_mismatch(&sandbox->judge, "an agent didn't end within %d s of SIGTERM", AGENT_STOP_S);
-	signal_agents(sandbox, SIGKILL);
-}
-
-static void finish(struct sandbox *sandbox, bool phase_complete, bool judged)
+void sandbox_finish(struct sandbox *sandbox, bool phase_complete, bool judged)
 {
 	if (sandbox->finished)
 		return;
 	sandbox->finished = true;
-	sandbox->duration_ns = elapsed_ns(sandbox);
+	sandbox->duration_ns = sandbox_elapsed_ns(sandbox);
 	loop_timer_stop(sandbox->loop, &sandbox->phase_timer);
+	loop_timer_stop(sandbox->loop, &sandbox->end_timer);
 	for (size_t i = 0; i < sandbox->options->outage_count; i++) {
 		loop_timer_stop(sandbox->loop, &sandbox->outages[i].start);
 		loop_timer_stop(sandbox->loop, &sandbox->outages[i].end);
@@ -115,87 +51,59 @@ static void finish(struct sandbox *sandbox, bool phase_complete, bool judged)
 	if (judged) {
 		judge_phase_end(&sandbox->judge, sandbox->cluster, sandbox->duration_ns, phase_complete);
 		judge_end(&sandbox->judge, sandbox->cluster);
+	} else {
+		judge_phase_void(&sandbox->judge);
 	}
-	live_view_event(sandbox->view, "stopping the agents");
-	signal_agents(sandbox, SIGTERM);
-	loop_timer_start(sandbox->loop, &sandbox->end_timer, (uint64_t)AGENT_STOP_S * NS_PER_S, on_agents_late,
-	                 sandbox);
+	sandbox_agents_stop(sandbox);
 	if (sandbox->agents_running == 0)
 		loop_stop(sandbox->loop);
-}
-
-static void on_agent_exit(void *context, const struct child_exit *how)
-{
-	struct sandbox_agent *agent = context;
-	struct sandbox *sandbox = agent->sandbox;
-	const char *what = how->signalled ? "signal" : "exit status";
-
-	sandbox->agents_running--;
-	if (how->max_resident_kib > sandbox->usage.max_resident_kib)
-		sandbox->usage.max_resident_kib = how->max_resident_kib;
-	sandbox->usage.cpu_us += how->cpu_us;
-	live_view_event(sandbox->view, "the agent of %s ended: %s %d", agent->place.node, what, how->status);
-	if (!sandbox->finished) {
-		judge_mismatch(&sandbox->judge, "the agent of %s ended by itself: %s %d", agent->place.node, what,
-		               how->status);
-		finish(sandbox, false, false);
-	} else if (how->signalled || how->status != 0) {
-		judge_mismatch(&sandbox->judge, "the agent of %s ended with %s %d instead of exit status 0",
-		               agent->place.node, what, how->status);
-	}
-	if (sandbox->agents_running == 0)
-		loop_stop(sandbox->loop);
-}
-
-static void on_signal(void *context)
-{
-	struct sandbox *sandbox = context;
-	struct signalfd_siginfo signal_info;
-
-	if (read(sandbox->signals, &signal_info, sizeof signal_info) != (ssize_t)sizeof signal_info)
-		return;
-	if (!sandbox->started)
-		sandbox->interrupted = true;
-	else if (sandbox->finished)
-		signal_agents(sandbox, SIGKILL); /* asked twice */
-	else
-		finish(sandbox, false, true);
 }
 
 static void on_end(void *context)
 {
-	finish(context, false, true);
+	sandbox_finish(context, false, true);
 }
 
 /* ---- phases ---- */
 
-static void tell_phase(struct sandbox *sandbox)
+/* Names with what each gets, or those of the others; only some, if they are many. */
+static void list_goals(const struct sandbox *sandbox, bool changing, struct buffer *out)
 {
 	const struct workload *workload = sandbox->workload;
-	char goals[GOALS_SHOWN * (WORKLOAD_NAME_BYTES + 32)] = "";
-	size_t length = 0;
-	unsigned shown = 0, left_out = 0;
+	unsigned count = 0;
 
 	for (unsigned i = 0; i < workload->options.vms; i++) {
 		const struct workload_phase *phase = workload_phase(workload, i, sandbox->phase);
-		int added;
+		unsigned before = workload_expected_before(workload, i, sandbox->phase);
 
-		if (phase->expected == workload_expected_before(workload, i, sandbox->phase) && phase->held == 0)
+		if ((phase->expected != before || phase->held != 0) != changing || ++count > GOALS_SHOWN)
 			continue;
-		if (shown == GOALS_SHOWN) {
-			left_out++;
-			continue;
-		}
-		added = snprintf(goals + length, sizeof goals - length, "%s%s %u CU%s", shown > 0 ? ", " : "",
-		                 workload->vms[i].name, phase->expected, phase->held != 0 ? " (held)" : "");
-		length += (size_t)added;
-		shown++;
+		buffer_append_format(out, "%s%s", count > 1 ? ", " : "", workload->vms[i].name);
+		if (changing && phase->expected != before)
+			buffer_append_format(out, " %u→%u CU", before, phase->expected);
+		if (phase->held != 0)
+			buffer_append_text(out, " (held)");
 	}
-	if (left_out > 0)
-		live_view_event(sandbox->view, "phase %u: %s and %u more", sandbox->phase + 1, goals, left_out);
-	else
-		live_view_event(sandbox->view, "phase %u: %s", sandbox->phase + 1,
-		                shown > 0 ? goals : "nothing changes");
+	if (count > GOALS_SHOWN)
+		buffer_append_format(out, " and %u more", count - GOALS_SHOWN);
+	if (count == 0)
+		buffer_append_text(out, changing ? "nothing changes" : "none");
+}
+
+static void tell_phase(struct sandbox *sandbox)
+{
+	struct buffer text;
+
+	buffer_init(&text, PHASE_BYTES_MAX);
+	buffer_append_format(&text, "phase %u", sandbox->phase + 1);
+	if (sandbox->workload->phase_count > 0)
+		buffer_append_format(&text, " of %u", sandbox->workload->phase_count);
+	buffer_append_text(&text, ": ");
+	list_goals(sandbox, true, &text);
+	buffer_append_text(&text, "; unchanged: ");
+	list_goals(sandbox, false, &text);
+	live_view_event(sandbox->view, "%.*s", SLICE_ARGS(buffer_slice(&text)));
+	buffer_destroy(&text);
 }
 
 static void begin_phase(struct sandbox *sandbox);
@@ -205,10 +113,10 @@ static void on_phase_end(void *context)
 	struct sandbox *sandbox = context;
 
 	if (sandbox->workload->phase_count != 0 && sandbox->phase + 1 == sandbox->workload->phase_count) {
-		finish(sandbox, true, true);
+		sandbox_finish(sandbox, true, true);
 		return;
 	}
-	judge_phase_end(&sandbox->judge, sandbox->cluster, elapsed_ns(sandbox), true);
+	judge_phase_end(&sandbox->judge, sandbox->cluster, sandbox_elapsed_ns(sandbox), true);
 	sandbox->phase++;
 	begin_phase(sandbox);
 }
@@ -216,7 +124,7 @@ static void on_phase_end(void *context)
 static void begin_phase(struct sandbox *sandbox)
 {
 	cluster_begin_phase(sandbox->cluster, sandbox->phase);
-	judge_phase_begin(&sandbox->judge, sandbox->cluster, sandbox->phase, elapsed_ns(sandbox));
+	judge_phase_begin(&sandbox->judge, sandbox->cluster, sandbox->phase, sandbox_elapsed_ns(sandbox));
 	live_view_set_phase(sandbox->view, sandbox->phase);
 	tell_phase(sandbox);
 	start_timer_at(sandbox, &sandbox->phase_timer, (sandbox->phase + 1) * sandbox->workload->phase_length_ns,
@@ -231,10 +139,31 @@ static bool is_away(const struct sandbox *sandbox, const struct outage *outage)
 	for (size_t i = 0; i < sandbox->options->outage_count; i++) {
 		const struct sandbox_outage *other = &sandbox->outages[i];
 
-		if (other->active && other->outage->peer == outage->peer && other->outage->vm == outage->vm)
+		if (other->active && outage_same_peer(other->outage, outage))
 			return true;
 	}
 	return false;
+}
+
+static void show_outages(struct sandbox *sandbox)
+{
+	char text[OUTAGES_BYTES] = "";
+	size_t length = 0;
+
+	for (size_t i = 0; i < sandbox->options->outage_count; i++) {
+		const struct sandbox_outage *outage = &sandbox->outages[i];
+		bool repeated = false;
+		char peer[64];
+
+		for (size_t j = 0; j < i; j++)
+			repeated |= sandbox->outages[j].active &&
+			            outage_same_peer(sandbox->outages[j].outage, outage->outage);
+		if (!outage->active || repeated)
+			continue;
+		outage_print_peer(outage->outage, peer, sizeof peer);
+		length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", length > 0 ? ", " : "", peer);
+	}
+	live_view_set_outages(sandbox->view, text);
 }
 
 static void set_away(struct sandbox_outage *outage, bool away)
@@ -249,6 +178,7 @@ static void set_away(struct sandbox_outage *outage, bool away)
 		return;
 	outage_print_peer(outage->outage, peer, sizeof peer);
 	live_view_event(sandbox->view, "outage: %s is %s", peer, away ? "away" : "back");
+	show_outages(sandbox);
 	if (!cluster_set_away(sandbox->cluster, outage->outage, away, &err))
 		judge_mismatch(&sandbox->judge, "outage of the %s: %s", peer, err.text);
 }
@@ -285,7 +215,8 @@ static void on_patched(void *context, unsigned vm, struct cluster_size before, s
 	cluster_size_print(before, from);
 	cluster_size_print(after, to);
 	live_view_vm_event(sandbox->view, vm, "patched %s → %s", from, to);
-	judge_patched(&sandbox->judge, cluster_vm_name(sandbox->cluster, vm), vm, before, after, elapsed_ns(sandbox));
+	judge_patched(&sandbox->judge, cluster_vm_name(sandbox->cluster, vm), vm, before, after,
+	              sandbox_elapsed_ns(sandbox));
 }
 
 static void on_short_permit(void *context, unsigned vm, struct cluster_size wanted, struct cluster_size permit,
@@ -303,63 +234,53 @@ static void on_monitor(void *context, unsigned vm, const char *text)
 {
 	struct sandbox *sandbox = context;
 
-	live_view_vm_event(sandbox->view, vm, "monitor %s", text);
+	live_view_vm_event(sandbox->view, vm, "%s", text);
+}
+
+static void on_accept_error(void *context, const struct error *err)
+{
+	struct sandbox *sandbox = context;
+	struct rlimit limit = { .rlim_cur = 0 };
+
+	if (sandbox->descriptors_were_short ||
+	    strncmp(error_root(err), errno_text(EMFILE), strlen(errno_text(EMFILE))) != 0)
+		return;
+	sandbox->descriptors_were_short = true;
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	live_view_event(sandbox->view, "%s", err->text);
+	judge_mismatch(&sandbox->judge,
+	               "the sandbox itself ran out of open files, of which %llu are allowed (ulimit -n): %s",
+	               (unsigned long long)limit.rlim_cur, error_root(err));
 }
 
 /* ---- the beginning ---- */
 
-/* Each guest listens three times; the soft limit of 1024 files is too low for 200 of them. Agents inherit the limit. */
-static void raise_file_limit(unsigned vms)
+/* Agents inherit the limit. */
+static bool raise_file_limit(unsigned vms, unsigned needed, struct error *err)
 {
-	rlim_t wanted = (rlim_t)vms * DESCRIPTORS_PER_VM + DESCRIPTORS_BESIDE;
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
-		return;
-	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return error_set_errno(err, errno, "getrlimit");
+	if (limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+			return error_set_errno(err, errno, "setrlimit");
+	}
+	return limit.rlim_max >= needed ||
+	       error_set(err, ERROR_LIMIT,
+	                 "%u VM%s need about %u open files, and only %llu are allowed: raise that (ulimit -Hn), or run "
+	                 "with fewer --vms",
+	                 vms, vms == 1 ? "" : "s", needed, (unsigned long long)limit.rlim_max);
 }
 
-static bool watch_signals(struct sandbox *sandbox, struct error *err)
+static bool advise_on_address(struct error *err)
 {
-	sigset_t set;
+	struct error cause = *err;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigprocmask(SIG_BLOCK, &set, NULL) != 0)
-		return error_set_errno(err, errno, "sigprocmask");
-	sandbox->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (sandbox->signals < 0)
-		return error_set_errno(err, errno, "signalfd");
-	sandbox->signal_watch =
-		loop_watch_descriptor(sandbox->loop, sandbox->signals, SOCKET_READ, on_signal, sandbox, err);
-	return sandbox->signal_watch != NULL;
-}
-
-static bool start_agent(struct sandbox *sandbox, unsigned index, struct error *err)
-{
-	struct sandbox_agent *agent = &sandbox->agents[index];
-	const char *arguments[] = { "ballast", "agent", "--listen-address", NULL, NULL };
-	struct child_options options = { .path = sandbox->program, .arguments = arguments };
-
-	agent->sandbox = sandbox;
-	agent->place = cluster_agent_place(sandbox->cluster, index);
-	arguments[3] = agent->place.address;
-	agent_setup_fill_environment(&sandbox->setup, &agent->place, &agent->environment);
-	options.environment = agent->environment.variables;
-	options.output = agent_setup_open_log(&sandbox->setup, agent->place.node, sandbox->options->agent_log, err);
-	if (options.output < 0)
-		return error_wrap(err, "the agent's log");
-	agent->process = child_process_start(sandbox->loop, &options, on_agent_exit, agent, err);
-	close(options.output);
-	if (agent->process == NULL)
+	if (strcmp(error_root(err), errno_text(EADDRINUSE)) != 0)
 		return false;
-	sandbox->agents_running++;
-	live_view_event(sandbox->view, "started the agent of %s: http://%s:%d/metrics (VMs: port %d, state: port %d)",
-	                agent->place.node, agent->place.address, SERVERS_METRICS_PORT, SERVERS_VM_METRICS_PORT,
-	                AGENT_SETUP_DUMP_PORT);
-	return true;
+	return error_set(err, cause.code, "%s: " SANDBOX_PORT_ADVICE, cause.text);
 }
 
 static bool set_up(struct sandbox *sandbox, struct error *err)
@@ -368,6 +289,7 @@ static bool set_up(struct sandbox *sandbox, struct error *err)
 		.on_patched = on_patched,
 		.on_short_permit = on_short_permit,
 		.on_monitor = on_monitor,
+		.on_accept_error = on_accept_error,
 	};
 	const struct sandbox_options *options = sandbox->options;
 	const struct workload_options workload = {
@@ -378,19 +300,21 @@ static bool set_up(struct sandbox *sandbox, struct error *err)
 		.duration_ns = options->duration_ns,
 	};
 
-	raise_file_limit(options->vms);
 	sandbox->workload = workload_create(&workload, err);
 	if (sandbox->workload == NULL || !judge_init(&sandbox->judge, sandbox->workload, options, err))
 		return false;
+	if (!raise_file_limit(options->vms, cluster_descriptors(sandbox->workload), err))
+		return false;
 	sandbox->loop = loop_epoll_create(err);
-	if (sandbox->loop == NULL || !watch_signals(sandbox, err))
+	if (sandbox->loop == NULL || !sandbox_signals_watch(sandbox, err))
 		return false;
 	sandbox->view = live_view_create(sandbox->loop, sandbox->workload, options->live, err);
 	if (sandbox->view == NULL)
 		return false;
 	sandbox->cluster = cluster_start(sandbox->loop, sandbox->workload, &handler, sandbox, err);
-	return sandbox->cluster != NULL &&
-	       agent_setup_create(&sandbox->setup, options->speed, cluster_token(sandbox->cluster),
+	if (sandbox->cluster == NULL)
+		return advise_on_address(err);
+	return agent_setup_create(&sandbox->setup, options->speed, cluster_token(sandbox->cluster),
 	                          cluster_ca_pem(sandbox->cluster), err);
 }
 
@@ -415,7 +339,7 @@ static bool start(struct sandbox *sandbox, struct error *err)
 	sandbox->started = true;
 	live_view_start(sandbox->view, sandbox->cluster);
 	for (unsigned i = 0; i < cluster_agent_count(sandbox->cluster); i++) {
-		if (!start_agent(sandbox, i, err))
+		if (!sandbox_agent_start(sandbox, i, err))
 			return false;
 	}
 	begin_phase(sandbox);
@@ -449,19 +373,18 @@ static bool is_as_stated(const struct sandbox *sandbox)
 	return sandbox->judge.sentence_count == 0 && sandbox->judge.sentences_left_out == 0;
 }
 
-static void tear_down(struct sandbox *sandbox, bool keep_folder)
+static void tear_down(struct sandbox *sandbox)
 {
 	for (unsigned i = 0; i < CLUSTER_AGENTS_MAX; i++)
 		child_process_destroy(sandbox->agents[i].process);
 	live_view_destroy(sandbox->view);
 	cluster_destroy(sandbox->cluster);
 	judge_destroy(&sandbox->judge);
-	loop_watch_stop(sandbox->signal_watch);
-	if (sandbox->signals >= 0)
-		close(sandbox->signals);
+	sandbox_signals_end(sandbox);
 	if (sandbox->loop != NULL) {
 		loop_timer_stop(sandbox->loop, &sandbox->phase_timer);
 		loop_timer_stop(sandbox->loop, &sandbox->end_timer);
+		loop_timer_stop(sandbox->loop, &sandbox->stop_timer);
 		for (size_t i = 0; i < OUTAGES_MAX; i++) {
 			loop_timer_stop(sandbox->loop, &sandbox->outages[i].start);
 			loop_timer_stop(sandbox->loop, &sandbox->outages[i].end);
@@ -469,27 +392,26 @@ static void tear_down(struct sandbox *sandbox, bool keep_folder)
 		loop_destroy(sandbox->loop);
 	}
 	workload_destroy(sandbox->workload);
-	if (keep_folder && sandbox->setup.folder[0] != '\0')
-		(void)fprintf(stderr, "ballast sandbox: the agents' configuration and logs are in %s\n",
-		              sandbox->setup.folder);
-	else
-		agent_setup_remove(&sandbox->setup);
+	agent_setup_remove(&sandbox->setup);
 }
 
-bool sandbox_run(const struct sandbox_options *options, const char *program, enum sandbox_outcome *ret_outcome,
+bool sandbox_run(const struct sandbox_options *options, const char *program, struct sandbox_end *ret_end,
                  struct error *err)
 {
 	struct sandbox sandbox = { .options = options, .program = program, .signals = -1 };
-	bool ok = set_up(&sandbox, err) && start(&sandbox, err) && loop_run(sandbox.loop, err);
-	bool as_stated;
+	bool ran = set_up(&sandbox, err) && start(&sandbox, err) && loop_run(sandbox.loop, err);
+	bool as_stated = ran && is_as_stated(&sandbox);
+	bool reported;
 
 	live_view_destroy(sandbox.view);
 	sandbox.view = NULL;
-	if (ok)
-		ok = print_report(&sandbox, err);
-	as_stated = ok && is_as_stated(&sandbox);
-	tear_down(&sandbox, !as_stated);
-	if (ok)
-		*ret_outcome = as_stated ? SANDBOX_AS_STATED : SANDBOX_MISMATCHES;
-	return ok;
+	reported = ran && print_report(&sandbox, err);
+	*ret_end = (struct sandbox_end){ .outcome = as_stated ? SANDBOX_AS_STATED : SANDBOX_MISMATCHES };
+	/* What agents did that went wrong can be looked into. */
+	if (!as_stated && sandbox.agents_were_started) {
+		memcpy(ret_end->folder, sandbox.setup.folder, sizeof ret_end->folder);
+		sandbox.setup.folder[0] = '\0';
+	}
+	tear_down(&sandbox);
+	return reported;
 }

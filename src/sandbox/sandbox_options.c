@@ -17,7 +17,7 @@ static bool read_speed(const char *text, double *ret_speed, struct error *err)
 	double speed = strtod(text, &end);
 
 	if (end == text || *end != '\0' || !isfinite(speed) || speed < SPEED_LEAST || speed > SPEED_MOST)
-		return error_set(err, ERROR_SYNTAX, "--speed: \"%s\" is no number from %g to %g", text, SPEED_LEAST,
+		return error_set(err, ERROR_SYNTAX, "--speed: \"%s\" is not a number from %g to %g", text, SPEED_LEAST,
 		                 SPEED_MOST);
 	*ret_speed = speed;
 	return true;
@@ -71,19 +71,17 @@ static bool read_times(struct sandbox_options *options, const struct sandbox_opt
 /* The end must find the VMs at their sizes: whatever disturbs them ends in time. */
 static bool check_end(const struct sandbox_options *options, struct error *err)
 {
-	uint64_t least_ns = workload_least_ns(options->speed);
 	uint64_t settle_ns = workload_settle_ns(options->speed, options->vms);
 	uint64_t end_ns = sandbox_options_end_ns(options);
 
-	if (options->duration_ns != 0 && options->duration_ns < least_ns)
-		return error_set(err, ERROR_LIMIT, "--duration: at speed %g a run takes at least %.1f s",
-		                 options->speed, (double)least_ns / NS_PER_S);
+	if (!workload_check_duration(options->speed, options->vms, options->duration_ns, err))
+		return error_wrap(err, "--duration");
 	if (options->stops_agent && options->duration_ns != 0 && options->stop_agent_ns > options->duration_ns)
 		return error_set(err, ERROR_LIMIT, "--stop-agent-at: the run has ended by then");
 	for (size_t i = 0; i < options->outage_count; i++) {
 		if (end_ns != 0 && options->outages[i].end_ns + settle_ns > end_ns)
 			return error_set(err, ERROR_LIMIT,
-			                 "--outage: an outage must be over %.1f s before the end of the run",
+			                 "--outage: an outage must have ended %.1f s before the end of the run",
 			                 (double)settle_ns / NS_PER_S);
 	}
 	return true;

@@ -277,10 +277,20 @@ static void grant_again(void *context)
 	loop_timer_start(plugin->loop, &plugin->grant_timer, scaled_ns(plugin, GRANT_AGAIN_MS), grant_again, plugin);
 }
 
+static void on_accept_error(void *context, const struct error *err)
+{
+	const struct scheduler_plugin *plugin = context;
+
+	if (plugin->handler.on_accept_error != NULL)
+		plugin->handler.on_accept_error(plugin->context, err);
+}
+
 static bool open_server(struct scheduler_plugin *plugin, struct error *err)
 {
 	static const struct http_server_handler handler = { .on_request = on_request, .on_abort = on_abort };
-	struct http_server_options options = { .address = plugin->address, .max_body_bytes = BODY_BYTES_MAX };
+	struct http_server_options options = { .address = plugin->address,
+		                               .max_body_bytes = BODY_BYTES_MAX,
+		                               .on_error = on_accept_error };
 
 	plugin->server = http_server_start(plugin->loop, &options, &handler, plugin, err);
 	if (plugin->server == NULL)

@@ -38,6 +38,8 @@ struct scheduler_plugin_handler {
 	void (*on_answer)(void *context, const struct scheduler_plugin_answer *answer);
 	/* The annotations of surroundings 1.4.1, to be written to the VM of that pod. May be NULL. */
 	void (*on_annotate)(void *context, const char *pod_name, const char *key, struct slice json);
+	/* It couldn't accept a connection. May be NULL. */
+	void (*on_accept_error)(void *context, const struct error *err);
 };
 
 struct scheduler_plugin_counters {

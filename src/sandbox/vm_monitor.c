@@ -125,10 +125,20 @@ static void on_request(void *context, struct http_call *call)
 
 /* ---- listening ---- */
 
+static void on_accept_error(void *context, const struct error *err)
+{
+	const struct vm_monitor *monitor = context;
+
+	if (monitor->handler.on_accept_error != NULL)
+		monitor->handler.on_accept_error(monitor->context, err);
+}
+
 static bool open_server(struct vm_monitor *monitor, struct error *err)
 {
 	static const struct http_server_handler HANDLER = { .on_request = on_request };
-	struct http_server_options options = { .address = monitor->options.address, .max_body_bytes = BODY_BYTES_MAX };
+	struct http_server_options options = { .address = monitor->options.address,
+		                               .max_body_bytes = BODY_BYTES_MAX,
+		                               .on_error = on_accept_error };
 
 	monitor->server = http_server_start(monitor->loop, &options, &HANDLER, monitor, err);
 	if (monitor->server == NULL)

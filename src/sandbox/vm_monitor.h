@@ -51,6 +51,8 @@ struct vm_monitor_counters {
 struct vm_monitor_handler {
 	/* One line for the live view. May be NULL. Must not change the monitor. */
 	void (*on_event)(void *context, const char *text);
+	/* It couldn't accept a connection. May be NULL. */
+	void (*on_accept_error)(void *context, const struct error *err);
 };
 
 enum vm_monitor_presence { VM_MONITOR_DOWN, VM_MONITOR_WAITING, VM_MONITOR_CONNECTED };

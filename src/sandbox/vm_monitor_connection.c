@@ -53,7 +53,7 @@ static void forget(struct monitor_connection *connection)
 	loop_timer_stop(monitor->loop, &connection->work_timer);
 	monitor_connection_destroy(connection);
 	if (was_in_use)
-		monitor_tell(monitor, "the agent's connection ended");
+		monitor_tell(monitor, "the agent's connection to the monitor ended");
 }
 
 void monitor_connection_drop(struct monitor_connection *connection)
@@ -65,7 +65,8 @@ void monitor_connection_drop(struct monitor_connection *connection)
 static bool drop_for_fault(struct monitor_connection *connection)
 {
 	connection->monitor->counters.bad_messages++;
-	monitor_tell(connection->monitor, "dropped the connection: the agent sent something else than a message");
+	monitor_tell(connection->monitor,
+	             "monitor dropped the connection: the agent sent something else than a message");
 	monitor_connection_drop(connection);
 	return false;
 }
@@ -112,7 +113,7 @@ static bool ask_for_more(struct monitor_connection *connection)
 	connection->has_asked = true;
 	connection->asked_ns = now_ns;
 	monitor->counters.upscale_requests++;
-	monitor_tell(monitor, "asked for more memory");
+	monitor_tell(monitor, "monitor asked for more memory");
 
 	buffer_init(&text, VM_MONITOR_ANSWER_BYTES);
 	vm_monitor_write_message(&text, SLICE("UpscaleRequest"), connection->next_id);
@@ -149,7 +150,7 @@ static bool finish_setup(struct monitor_connection *connection)
 	state->manages_cache = monitor->options.manages_cache;
 	state->cache_maximum_bytes = monitor->options.cache_maximum_bytes;
 	if (state->manages_cache && monitor->faults.postgres_down) {
-		monitor_tell(monitor, "dropped the connection: Postgres doesn't answer");
+		monitor_tell(monitor, "monitor dropped the connection: Postgres doesn't answer");
 		monitor_connection_drop(connection);
 		return false;
 	}
@@ -160,7 +161,7 @@ static bool finish_setup(struct monitor_connection *connection)
 	state->cache_bytes = vm_monitor_cache_bytes(kernel_bytes, state->cache_maximum_bytes);
 	monitor->cache_bytes = state->cache_bytes;
 	vm_monitor_samples_begin(&state->samples, loop_now_ns(monitor->loop));
-	monitor_tell(monitor, "an agent connected");
+	monitor_tell(monitor, "an agent connected to the monitor");
 	/* The first sample comes in a turn of its own: behind the version answer, and not from inside a call. */
 	if (state->manages_cgroup)
 		loop_timer_start(monitor->loop, &connection->sample_timer, 0, take_sample, connection);
@@ -210,7 +211,7 @@ static void downscale(struct monitor_connection *connection, const struct vm_mon
 	verdict = vm_monitor_downscale(&connection->state, request->memory_bytes, loop_now_ns(monitor->loop), &status);
 	if (verdict == VM_MONITOR_FAILED) {
 		monitor->counters.internal_errors++;
-		monitor_tell(monitor, "failed to downscale to %lu MiB", mib);
+		monitor_tell(monitor, "monitor failed to downscale to %lu MiB", mib);
 		vm_monitor_write_internal_error(text, SLICE("failed to downscale"), request->id);
 	} else {
 		bool agreed = verdict == VM_MONITOR_AGREED;
@@ -223,7 +224,7 @@ static void downscale(struct monitor_connection *connection, const struct vm_mon
 			if (connection->state.manages_cache)
 				monitor->cache_bytes = connection->state.cache_bytes;
 		}
-		monitor_tell(monitor, "%s downscale to %lu MiB: %.*s", agreed ? "agreed to" : "denied", mib,
+		monitor_tell(monitor, "monitor %s downscale to %lu MiB: %.*s", agreed ? "agreed to" : "denied", mib,
 		             SLICE_ARGS(buffer_slice(&status)));
 		vm_monitor_write_downscale_result(text, agreed, buffer_slice(&status), request->id);
 	}
@@ -238,7 +239,7 @@ static void upscale(struct monitor_connection *connection, const struct vm_monit
 
 	if (!vm_monitor_upscale(&connection->state, request->memory_bytes)) {
 		monitor->counters.internal_errors++;
-		monitor_tell(monitor, "failed to handle upscale to %lu MiB", mib);
+		monitor_tell(monitor, "monitor failed to handle upscale to %lu MiB", mib);
 		vm_monitor_write_internal_error(text, SLICE("failed to handle upscale"), request->id);
 		return;
 	}
@@ -246,7 +247,7 @@ static void upscale(struct monitor_connection *connection, const struct vm_monit
 	connection->believes_bytes = request->memory_bytes;
 	if (connection->state.manages_cache)
 		monitor->cache_bytes = connection->state.cache_bytes;
-	monitor_tell(monitor, "learned of %lu MiB", mib);
+	monitor_tell(monitor, "monitor learned of %lu MiB", mib);
 	vm_monitor_write_message(text, SLICE("UpscaleConfirmation"), request->id);
 }
 
@@ -271,7 +272,7 @@ static bool carry_out(struct monitor_connection *connection)
 		upscale(connection, request, &text);
 		break;
 	case VM_MONITOR_COMPLAINT:
-		monitor_tell(monitor, "the agent complained");
+		monitor_tell(monitor, "the agent complained to the monitor");
 		break;
 	}
 	stands = text.length == 0 || send_text(connection, &text);
@@ -382,7 +383,7 @@ void monitor_connection_begin(struct monitor_connection *connection, struct stre
 	struct monitor_connection *current = monitor_current(monitor);
 
 	if (current != NULL) {
-		monitor_tell(monitor, "another agent took the connection over");
+		monitor_tell(monitor, "another agent took the connection to the monitor over");
 		replace(current);
 	}
 	connection->next = monitor->connections;

@@ -4,6 +4,7 @@
  */
 #include "sandbox/workload.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -272,22 +273,28 @@ static void name_vm(struct workload_vm *vm, unsigned index)
 		(void)snprintf(vm->name, sizeof vm->name, "%s-%u", tree, index / TREE_COUNT + 1);
 }
 
+bool workload_check_duration(double speed, unsigned vms, uint64_t duration_ns, struct error *err)
+{
+	uint64_t least_ns = workload_settle_ns(speed, vms);
+
+	/* Rounded up: what the text names must be enough. */
+	return duration_ns == 0 || duration_ns >= least_ns ||
+	       error_set(err, ERROR_LIMIT, "at %u VM%s and speed %g a run takes at least %.1f s", vms,
+	                 vms == 1 ? "" : "s", speed, ceil((double)least_ns / NS_PER_S * 10) / 10);
+}
+
 static bool divide_time(struct workload *workload, struct error *err)
 {
 	uint64_t duration_ns = workload->options.duration_ns;
-	uint64_t least_ns = workload_least_ns(workload->options.speed);
 
 	workload->settle_ns = workload_settle_ns(workload->options.speed, workload->options.vms);
 	if (duration_ns == 0) {
 		workload->phase_length_ns = workload->settle_ns;
 		return true;
 	}
-	if (duration_ns < least_ns)
-		return error_set(err, ERROR_LIMIT, "at speed %g a run takes at least %.1f s", workload->options.speed,
-		                 (double)least_ns / NS_PER_S);
+	if (!workload_check_duration(workload->options.speed, workload->options.vms, duration_ns, err))
+		return false;
 	workload->phase_count = (unsigned)(duration_ns / workload->settle_ns);
-	if (workload->phase_count == 0)
-		workload->phase_count = 1;
 	workload->phase_length_ns = duration_ns / workload->phase_count;
 	return true;
 }

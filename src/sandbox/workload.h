@@ -84,7 +84,12 @@ uint64_t workload_least_ns(double speed);
 /* The same with so many VMs: agents patch 50 times a second at most, and all VMs change at once. */
 uint64_t workload_settle_ns(double speed, unsigned vms);
 
-/* ERROR_LIMIT if duration_ns is too short for one phase; the text names the least. The options' ranges are the caller's to check. */
+/*
+ * Whether duration_ns is enough for one phase; if not, ERROR_LIMIT with a text that names the least. 0, endless, is enough.
+ */
+bool workload_check_duration(double speed, unsigned vms, uint64_t duration_ns, struct error *err);
+
+/* Fails as workload_check_duration, or without memory. The options' ranges are the caller's to check. */
 struct workload *workload_create(const struct workload_options *options, struct error *err);
 void workload_destroy(struct workload *workload); /* NULL is fine */
 

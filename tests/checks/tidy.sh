@@ -11,4 +11,4 @@ command -v clang-tidy-14 >/dev/null || {
 	exit 1
 }
 sed -n 's/^ *"file": "\(.*\)",*$/\1/p' "$1/compile_commands.json" | grep "^$PWD/src/" | grep -e "${2:-.}" | sort -u |
-	xargs -r -n 1 -P "$(nproc)" clang-tidy-14 -p "$1" --quiet 2>/dev/null
+	xargs -r -d '\n' -n 1 -P "$(nproc)" clang-tidy-14 -p "$1" --quiet 2>/dev/null

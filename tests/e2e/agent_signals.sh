@@ -89,7 +89,7 @@ expect_usage "another mistyped flag" 'did you mean --config?'
 agent_run -- --log-level loud
 expect_usage "an unknown level" 'debug, info, warn, error'
 agent_run -- --api-qps 0
-expect_usage "a rate of 0" '--api-qps: "0" is no number from 1 to'
+expect_usage "a rate of 0" '--api-qps: "0" is not a number from 1 to'
 agent_run -- --api-burst
 expect_usage "a flag without its value" '--api-burst needs a value'
 agent_run -- --listen-address localhost

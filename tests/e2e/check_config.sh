@@ -95,6 +95,18 @@ if [ "$(id -u)" -ne 0 ]; then
 	grep -q 'permission denied' "$work/errors" || fail "a file it may not read: $(cat "$work/errors")"
 fi
 
+# Pipes, and standard input.
+mkfifo "$work/pipe"
+{ sleep 0.1; cat "$sample"; } >"$work/pipe" &
+check 0 "$work/pipe"
+wait
+check 0 - <"$sample"
+[ "$(cat "$work/out")" = "standard input: ok, a configuration of generation B" ] || fail "-: $(cat "$work/out")"
+echo '{"retries": 3' | check 1 -
+grep -q '^standard input:[12]: ' "$work/errors" || fail "-: $(cat "$work/errors")"
+check 1 - <&-
+grep -q 'bad file descriptor' "$work/errors" || fail "no standard input: $(cat "$work/errors")"
+
 # Usage.
 check 2
 check 2 "$sample" "$sample"

@@ -55,6 +55,16 @@ expect 2 "a missing key"
 [ "$(wc -l <"$work/out")" -eq 2 ] || fail "answers to malformed input"
 grep -q '^ballast replay: input line 3: .*at' "$work/errors" || fail "the complaint doesn't say where: $(cat "$work/errors")"
 
+printf '\n{"event":' | "$ballast" replay >"$work/out" 2>"$work/errors"
+status=$?
+expect 2 "a cut line"
+[ "$(cat "$work/errors")" = "ballast replay: input line 2: unexpected end of JSON input" ] ||
+	fail "a cut line: $(cat "$work/errors")"
+{ echo; head -c 17000000 /dev/zero; } | "$ballast" replay >"$work/out" 2>"$work/errors"
+status=$?
+expect 2 "an endless line"
+grep -q '^ballast replay: input line 2 is over 16777216 bytes$' "$work/errors" || fail "an endless line: $(cat "$work/errors")"
+
 : | "$ballast" replay >"$work/out"
 status=$?
 expect 0 "no input"

@@ -88,7 +88,7 @@ done
 grep -q '^oak *held ' "$work/text" || fail "no table in the text report"
 grep -q '^Everything went as the workload states it.$' "$work/text" || fail "no verdict in the text report"
 grep -q '^ *[0-9.]*s oak: patched 1 CU → [0-9] CU$' "$work/text.events" || fail "no line for a patch"
-grep -q '^ *[0-9.]*s phase 2: ' "$work/text.events" || fail "no line for a phase"
+grep -q '^ *[0-9.]*s phase 2 of 5: .*; unchanged: ' "$work/text.events" || fail "no line for a phase"
 grep -q '"logger":"autoscaler-agent' "$work/agents" || fail "--agent-log has no agent's log"
 
 wait
@@ -103,6 +103,93 @@ check one 0 'r.vms.length === 1' 'r.ignoredVMs === 1'
 check many 0 'r.vms.length === 13' 'r.ignoredVMs === 49'
 check slow 0 'r.phases === 1'
 check fast 0 'r.vms.length === 9' 'r.vms[8].workload === "held"'
+
+# ---- ends that come early, or twice, and a pause ----
+
+for at in 0 1ms 2ms 5ms 20ms; do
+	"$ballast" sandbox --vms 6 --stop-agent-at $at >"$work/early" 2>"$work/early.events" ||
+		fail "stopped at $at: $(cat "$work/early")"
+	grep -q '^Ended before anything could be judged.$' "$work/early" || fail "stopped at $at: no word of judging"
+	grep -q '^pine .* no ' "$work/early" || fail "stopped at $at: a VM counts as judged"
+done
+
+"$ballast" sandbox --duration 40s >"$work/twice" 2>"$work/twice.events" &
+twice=$!
+"$ballast" sandbox --duration 24s --report json >"$work/paused.json" 2>"$work/paused.events" &
+paused=$!
+sleep 2
+kill -INT "$twice"
+kill -TERM "$twice"
+wait "$twice" || fail "asked twice to end: $(cat "$work/twice")"
+sleep 3
+agents=$(children "$paused")
+kill -TSTP "$paused"
+sleep 1
+for process in $paused $agents; do
+	grep -q '^State:.T' "/proc/$process/status" || fail "isn't stopped: $(grep State "/proc/$process/status")"
+done
+sleep 4
+kill -CONT "$paused"
+wait "$paused"
+echo $? >"$work/paused.status"
+check paused 0 'r.vms.every((vm) => vm.judged)'
+
+# An agent that never ends: stopped behind the sandbox's back.
+"$ballast" sandbox --duration 40s --vms 1 --agent-log "$work/stuck.log" >"$work/stuck" 2>"$work/stuck.events" &
+stuck=$!
+sleep 2
+kill -STOP $(children "$stuck")
+kill -INT "$stuck"
+sleep 0.2
+kill -INT "$stuck"
+sleep 1
+[ -n "$(children "$stuck")" ] || fail "a second signal kills an agent at once"
+wait "$stuck" && fail "an agent had to be killed: exit status 0"
+grep -q '^  the agent of node-a was killed because of a second Ctrl-C$' "$work/stuck" || fail "stuck: $(cat "$work/stuck")"
+tail -n 1 "$work/stuck.events" | grep -q "configuration is in .*, their logs are at the end of $work/stuck.log\$" ||
+	fail "nothing says where the logs are: $(tail -n 1 "$work/stuck.events")"
+rm -rf "$TMPDIR"/*
+
+# ---- what stands in the way ----
+
+# hold PORT: listens on it, on all addresses.
+hold() {
+	node -e 'require("net").createServer().listen(+process.argv[1], "0.0.0.0", () => console.log("ready"))' "$1" \
+		>"$work/held" &
+	holder=$!
+	until [ -s "$work/held" ]; do sleep 0.1; done
+}
+
+hold 10300 # the agent's
+"$ballast" sandbox --vms 1 --duration 8s >"$work/port" 2>"$work/port.events" && fail "an agent without its port: exit status 0"
+kill "$holder"
+for file in "$work/port" "$work/port.events"; do
+	grep -q 'the agent of node-a ended.*exit status 2: .*:10300: .*address already in use; something listens' "$file" ||
+		fail "nothing says why the agent ended: $(cat "$file")"
+done
+rm -rf "$TMPDIR"/* "$work/held"
+hold 9499 # a guest's
+"$ballast" sandbox --vms 1 --duration 8s >"$work/port" 2>"$work/port.events" && fail "a guest without its port: exit status 0"
+kill "$holder"
+grep -q ':9499: .*address already in use: something listens on that port on all addresses; stop it$' "$work/port.events" ||
+	fail "no advice: $(cat "$work/port.events")"
+(ulimit -n 600 && exec "$ballast" sandbox --vms 300 --duration 40s) >"$work/port" 2>"$work/port.events" &&
+	fail "too few open files: exit status 0"
+grep -q '300 VMs need about [0-9]* open files, and only 600 are allowed' "$work/port.events" ||
+	fail "too few open files: $(cat "$work/port.events")"
+(ulimit -S -n 100 && exec "$ballast" sandbox --vms 20 --stop-agent-at 2s --report json) >"$work/raised.json" 2>"$work/raised.events" ||
+	fail "the limit of open files isn't raised: $(cat "$work/raised.events")"
+"$ballast" sandbox --vms 2 --duration 8s >"$work/port" 2>"$work/port.events" &
+short=$!
+sleep 1
+prlimit --pid "$short" --nofile=10:10 # fewer than it has
+wait "$short" && fail "out of open files: exit status 0"
+[ "$(grep -c 'the sandbox itself ran out of open files, of which 10 are allowed' "$work/port")" -eq 1 ] ||
+	fail "out of open files: $(cat "$work/port")"
+rm -rf "$TMPDIR"/*
+TMPDIR=/nonexistent "$ballast" sandbox --vms 1 --duration 8s >"$work/port" 2>"$work/port.events" && fail "no folder: exit status 0"
+grep -q 'TMPDIR' "$work/port.events" || fail "TMPDIR isn't named: $(cat "$work/port.events")"
+[ -z "$(ls "$TMPDIR")" ] || fail "a run that couldn't start keeps $(ls "$TMPDIR")"
 
 # ---- many VMs: memory ----
 
@@ -126,11 +213,12 @@ refuse() {
 	[ -s "$work/out" ] && fail "$*: writes to standard output"
 }
 
-refuse '--vms: "0" is no number from 1 to 500' --vms 0
-refuse '--duration: at speed 1 a run takes at least 26.0 s' --duration 20s --speed 1
+refuse '--vms: "0" is not a number from 1 to 500' --vms 0
+refuse '--duration: at 6 VMs and speed 1 a run takes at least 26.0 s' --duration 20s --speed 1
+refuse '--duration: at 500 VMs and speed 4 a run takes at least 31.0 s' --duration 8s --vms 500
 refuse '"disk" is none of plugin, api, monitor:N' --outage disk@1s+1s
 refuse "isn't PEER@START+LENGTH" --outage plugin@1s
-refuse 'an outage must be over 8.0 s before the end' --duration 40s --outage plugin@30s+3s
+refuse 'an outage must have ended 8.0 s before the end' --duration 40s --outage plugin@30s+3s
 refuse 'there is no VM 3, only 2' --vms 2 --outage monitor:3@1s+1s
 refuse 'did you mean --duration?' --durtion 5s
 refuse 'unexpected argument "extra"' extra

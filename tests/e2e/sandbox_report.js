@@ -14,12 +14,12 @@ const r = JSON.parse(lines[0]);
 const shape = {
   generation: 'string', seed: 'number', durationSeconds: 'number', speed: 'number', nodes: 'number', phases: 'number',
   ignoredVMs: 'number', vms: 'object', scheduler: 'object', monitor: 'object', api: 'object', agent: 'object',
-  mismatches: 'object',
+  outages: 'object', mismatches: 'object',
 };
 const vm_shape = {
   name: 'string', workload: 'string', minCU: 'number', maxCU: 'number', finalCU: 'number', expectedFinalCU: 'number',
   judged: 'boolean', patches: 'number', upscales: 'number', downscales: 'number', deniedDownscales: 'number',
-  secondsToReachGoal: 'object',
+  secondsToReachGoal: 'object', goals: 'object',
 };
 
 function check_shape(value, wanted, where) {
@@ -38,6 +38,8 @@ for (const vm of r.vms) {
   if (vm.judged) assert.strictEqual(vm.finalCU, vm.expectedFinalCU, vm.name);
   assert(vm.finalCU >= vm.minCU && vm.finalCU <= vm.maxCU, vm.name);
   assert(vm.secondsToReachGoal.every((s) => s >= 0 && s <= r.durationSeconds), vm.name);
+  assert.deepStrictEqual(vm.goals.map((g) => g.secondsToReachGoal).filter((s) => s !== null), vm.secondsToReachGoal);
+  assert(vm.goals.every((g) => g.phase >= 1 && g.phase <= r.phases && g.expectedCU >= vm.minCU), vm.name);
 }
 assert.deepStrictEqual(r.mismatches, []);
 

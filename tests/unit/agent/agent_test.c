@@ -22,6 +22,7 @@
 #include "net/stream.h"
 #include "net/tls_ca.h"
 #include "tests/support/scripted_api.h"
+#include "tests/unit/agent/config_file.h"
 
 enum { LOG_BYTES = 1024 * 1024, PATIENCE_TURNS = 4000 };
 
@@ -369,6 +370,53 @@ static void it_starts_in_order_and_ends_on_sigterm(void **state)
 	}
 	assert_ptr_equal(strchr(at, '\n'), world->log + strlen(world->log) - 1);
 	assert_null(strstr(world->log, "\"level\":\"error\""));
+	assert_null(strstr(world->log, "\"level\":\"warn\"")); /* no clients, no warning of them */
+}
+
+static const char NOT_SENT[] = "\"msg\":\"This version doesn't send events: a configured client gets nothing\"";
+
+static void clients_that_get_nothing_are_named_in_a_warning(void **state)
+{
+	struct world *world = *state;
+#define PUSH "\"pushEverySeconds\":1,\"pushRequestTimeoutSeconds\":1,\"maxBatchSize\":1"
+#define AZURE "\"azureBlob\":{" PUSH ",\"endpoint\":\"e\",\"container\":\"c\",\"prefixInContainer\":\"p\"}"
+#define S3 "\"s3\":{" PUSH ",\"bucket\":\"b\",\"region\":\"r\",\"prefixInBucket\":\"p\"}"
+	struct config_file *config = config_file_create("billing.clients = {\"http\":{" PUSH
+	                                                ",\"url\":\"http://127.0.0.1/\"}," AZURE "," S3 "};"
+	                                                "scalingEvents.clients = {" AZURE "," S3 "}");
+	static const char *const CLIENTS[] = { "scalingEvents.clients.azureBlob", "scalingEvents.clients.s3",
+		                               "billing.clients.http", "billing.clients.azureBlob",
+		                               "billing.clients.s3" };
+	const char *at;
+
+	world->arguments.config_path = config->path;
+	run_to_main_loop(world);
+	at = read_log(world);
+	for (size_t i = 0; i < sizeof CLIENTS / sizeof CLIENTS[0]; i++) {
+		char expected[256];
+		const char *line = strstr(at, "{\"level\":\"warn\"");
+
+		(void)snprintf(expected, sizeof expected, "%s,\"client\":\"%s\"}\n", NOT_SENT, CLIENTS[i]);
+		if (line == NULL || strstr(line, expected) == NULL)
+			fail_msg("not logged, or not in order: %s\nin:\n%s", expected, world->log);
+		at = strchr(line, '\n');
+		assert_ptr_equal(strstr(line, expected) + strlen(expected), at + 1);
+	}
+	assert_null(strstr(at, "\"level\":\"warn\""));
+	assert_non_null(strstr(at, "\"msg\":\"Entering main loop\""));
+	config_file_destroy(config);
+}
+
+static void only_the_clients_that_are_configured_are_named(void **state)
+{
+	struct world *world = *state;
+	struct config_file *config = config_file_create("billing.clients = {\"http\":null,\"azureBlob\":null," S3 "}");
+
+	world->arguments.config_path = config->path;
+	run_to_main_loop(world);
+	assert_non_null(strstr(read_log(world), "\"client\":\"billing.clients.s3\"}"));
+	assert_null(strstr(strstr(world->log, NOT_SENT) + 1, NOT_SENT));
+	config_file_destroy(config);
 }
 
 static void a_second_sigterm_changes_nothing(void **state)
@@ -502,6 +550,8 @@ int main(void)
 		TEST(a_refused_first_watch_of_schedulers),
 		TEST(a_port_that_is_taken),
 		TEST(it_starts_in_order_and_ends_on_sigterm),
+		TEST(clients_that_get_nothing_are_named_in_a_warning),
+		TEST(only_the_clients_that_are_configured_are_named),
 		TEST(a_second_sigterm_changes_nothing),
 		TEST(sigterm_during_the_start_is_an_orderly_end_too),
 		TEST(sigint_is_an_orderly_end_too),

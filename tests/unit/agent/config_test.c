@@ -153,9 +153,14 @@ static void the_longest_waits_are_a_century(void **state)
 
 	(void)state;
 	load(&loaded, "monitor.responseTimeoutSeconds = 18446744073709551615;"
-	              "scheduler.retryFailedRequestSeconds = 18446744073709551615");
+	              "scheduler.retryFailedRequestSeconds = 18446744073709551615;"
+	              "metrics.system.secondsBetweenRequests = 18446744073709551615;"
+	              "metrics.lfc.secondsBetweenRequests = 3000000000");
 	assert_true(loaded.ok);
 	assert_int_equal(loaded.config.monitor.response_timeout_ns, AGENT_CONFIG_SECONDS_MAX * NS_PER_S);
+	assert_int_equal(loaded.config.system_metrics.seconds_between_requests, AGENT_CONFIG_SECONDS_MAX);
+	/* That is still shorter, though over 31 bits. */
+	assert_int_equal(loaded.config.lfc_metrics.seconds_between_requests, UINT64_C(3000000000));
 	assert_true(loaded.config.core.plugin_retry_wait_ns == (int64_t)(AGENT_CONFIG_SECONDS_MAX * NS_PER_S));
 	unload(&loaded);
 }

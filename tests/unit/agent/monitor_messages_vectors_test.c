@@ -51,8 +51,8 @@ static void check(const struct vector_row *row)
 		fail_msg("line %zu: %s reads as %s", row->line, row->fields[0], text);
 	if (reading == MONITOR_BAD_FORM && strcmp(error_root(&err), expected) != 0)
 		fail_msg("line %zu: the error is %s", row->line, error_root(&err));
-	if (reading == MONITOR_BAD_FIELDS)
-		assert_ptr_equal(strstr(err.text, "error unmarshaling "), err.text);
+	if (reading == MONITOR_BAD_FIELDS && strcmp(err.text, expected) != 0)
+		fail_msg("line %zu: the error is %s", row->line, err.text);
 	arena_destroy(&arena);
 }
 
@@ -110,8 +110,10 @@ static void answers_to_the_version_range(void **state)
 	assert_string_equal(err.text, "monitor returned error during protocol handshake: \"\"");
 	assert_false(monitor_read_protocol_response(SLICE("{\"version\":\"1\"}"), &arena, &err));
 	assert_int_equal(err.code, ERROR_SYNTAX);
+	assert_non_null(strstr(err.text, "json: cannot unmarshal string into Go struct field version of type "));
 	assert_false(monitor_read_protocol_response(SLICE("hello"), &arena, &err));
 	assert_int_equal(err.code, ERROR_SYNTAX);
+	assert_string_equal(err.text, "invalid character 'h' looking for beginning of value");
 	arena_destroy(&arena);
 }
 

@@ -289,6 +289,24 @@ static void lfc_pages_are_scraped_once_the_override_says_so(void **state)
 	assert_logged(&node->fixture, "missing expected metric lfc_approximate_working_set_size_windows");
 }
 
+/* How often that is said of a task. */
+static int ended_normally(struct fixture *fixture, const char *task)
+{
+	const char *at = fixture_log(fixture);
+	char name[64];
+	int count = 0;
+
+	(void)snprintf(name, sizeof name, "\"taskName\":\"%s\"}\n", task);
+	while ((at = strstr(at, "\"msg\":\"background worker ended normally\"")) != NULL) {
+		const char *end = strchr(at, '\n') + 1;
+		const char *found = strstr(at, name);
+
+		count += found != NULL && found < end;
+		at = end;
+	}
+	return count;
+}
+
 static void a_broken_invariant_ends_the_run(void **state)
 {
 	struct world *world = *state;
@@ -311,7 +329,12 @@ static void a_broken_invariant_ends_the_run(void **state)
 	fake_node_pass(node, 5000);
 	assert_int_equal(node->scrapes, 0);
 	assert_int_equal(world->failures, 1);
-	assert_int_equal(runner_background_worker_count(world->runner), 11);
+	assert_int_equal(runner_background_worker_count(world->runner), 0);
+	/* Of twelve tasks, two of them the connection's, one has broken, and that is its last word. */
+	assert_int_equal(fixture_log_count(&node->fixture, "\"msg\":\"background worker ended normally\""), 11);
+	assert_int_equal(fixture_log_count(&node->fixture, "\"msg\":\"background worker panicked\""), 1);
+	assert_int_equal(ended_normally(&node->fixture, "executor: plugin"), 1);
+	assert_int_equal(ended_normally(&node->fixture, "executor: sleeper"), 0);
 	assert_true(runner_core(world->runner)->has_metrics);
 }
 

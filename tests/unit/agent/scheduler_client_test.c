@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "agent/limits.h"
 #include "agent/scheduler_client.h"
 #include "net/http_client.h"
 #include "tests/support/vector_file.h"
@@ -272,6 +273,102 @@ static void a_body_cut_short_has_its_status_counted(void **state)
 	assert_metric(&world->fixture, "scheduler_plugin_requests_total{code=\"200\"}", 1);
 }
 
+/* So many bytes of JSON that says nothing, NUL-terminated; to be freed. */
+static char *long_text(size_t length)
+{
+	char *text = malloc(length + 1);
+
+	assert_non_null(text);
+	memset(text, ' ', length);
+	memcpy(text, "{} too long", strlen("{} too long"));
+	text[length] = '\0';
+	return text;
+}
+
+/* Answers with more than the limit, in one of both framings. */
+static void answer_too_long(struct world *world, int status, bool chunked)
+{
+	char *body = long_text(AGENT_SCHEDULER_REPLY_BYTES + 1);
+	struct scripted_request *request;
+
+	ask(world);
+	request = scripted_api_wait(world->plugin, 1);
+	if (chunked) {
+		scripted_begin(request, status, "");
+		scripted_chunk_text(request, body);
+	} else {
+		scripted_reply(request, status, "", body);
+	}
+	test_loop_until(world->fixture.loop, &world->done);
+	test_loop_spin(world->fixture.loop, 20);
+	assert_true(request->gone);
+	free(body);
+}
+
+static void check_too_long(int status, bool chunked)
+{
+	static const char READING[] = "error reading body for response: Post \"http://127.0.0.1:";
+	char series[128];
+	void *state;
+	struct world *world;
+
+	assert_int_equal(set_up(&state), 0);
+	world = state;
+	answer_too_long(world, status, chunked);
+	assert_int_equal(world->ends, 1);
+	assert_int_equal(world->outcome, SCHEDULER_FAILED);
+	(void)snprintf(series, sizeof series, "scheduler_plugin_requests_total{code=\"%d\"}", status);
+	assert_metric(&world->fixture, series, 1);
+	assert_metric(&world->fixture, "scheduler_plugin_requests_total{code=\"[error doing request: other]\"}", 0);
+	if (status == 200) {
+		assert_memory_equal(world->error, READING, strlen(READING));
+		assert_non_null(strstr(world->error, ": response body is over 65536 bytes"));
+	} else {
+		assert_memory_equal(world->error, "received response status 500 body \"{} too long   ", 49);
+	}
+	/* What is there of it isn't in the way of the next reply. */
+	ask(world);
+	scripted_reply(scripted_api_wait(world->plugin, 2), 200, "", "{\"permit\":{\"vCPUs\":1,\"mem\":\"4Gi\"}}");
+	test_loop_until(world->fixture.loop, &world->done);
+	assert_int_equal(world->outcome, SCHEDULER_APPROVED);
+	assert_int_equal(tear_down(&state), 0);
+}
+
+static void a_reply_over_64_kib_has_its_status_counted(void **state)
+{
+	(void)state;
+	check_too_long(500, false);
+	check_too_long(500, true);
+	check_too_long(200, false);
+	check_too_long(200, true);
+}
+
+static void a_reply_of_64_kib_is_read(void **state)
+{
+	static const char REPLY[] = "{\"permit\":{\"vCPUs\":1,\"mem\":\"4Gi\"}}";
+	struct world *world = *state;
+	char *body = long_text(AGENT_SCHEDULER_REPLY_BYTES);
+
+	memcpy(body, REPLY, sizeof REPLY - 1);
+	ask_and_answer(world, 200, body);
+	assert_int_equal(world->outcome, SCHEDULER_APPROVED);
+	free(body);
+}
+
+static void a_refusal_cut_short_could_not_be_read(void **state)
+{
+	struct world *world = *state;
+	struct scripted_request *request;
+
+	ask(world);
+	request = scripted_api_wait(world->plugin, 1);
+	scripted_raw(request, SLICE("HTTP/1.1 503 No\r\nContent-Length: 50\r\n\r\nsorry"));
+	scripted_close(request);
+	test_loop_until(world->fixture.loop, &world->done);
+	assert_non_null(strstr(world->error, "error reading body for response: "));
+	assert_metric(&world->fixture, "scheduler_plugin_requests_total{code=\"503\"}", 1);
+}
+
 static void a_load_that_is_no_number_is_not_sent(void **state)
 {
 	struct world *world = *state;
@@ -316,6 +413,9 @@ int main(void)
 		TEST(a_silent_scheduler_times_out_by_the_neonvm_setting),
 		TEST(a_connection_closed_before_the_reply),
 		TEST(a_body_cut_short_has_its_status_counted),
+		cmocka_unit_test(a_reply_over_64_kib_has_its_status_counted),
+		TEST(a_reply_of_64_kib_is_read),
+		TEST(a_refusal_cut_short_could_not_be_read),
 		TEST(a_load_that_is_no_number_is_not_sent),
 		TEST(a_stop_ends_the_request_as_cancelled),
 	};

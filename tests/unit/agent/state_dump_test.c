@@ -112,8 +112,37 @@ static void requests_are_logged(void **state)
 	              "\"client\":\"127.0.0.1:");
 	assert_logged(&world->node.fixture, "\",\"request\":{}}");
 	assert_logged(&world->node.fixture, "\"msg\":\"Responding to request\",\"status\":200}");
-	assert_answer(world, GET, "", 400, "bad JSON");
-	assert_logged(&world->node.fixture, "\"msg\":\"Responding to request\",\"status\":400}");
+}
+
+static void requests_that_are_refused_are_logged_too(void **state)
+{
+	struct world *world = *state;
+	static const struct {
+		const char *head;
+		int status;
+		const char *answer;
+	} CASES[] = {
+		{ GET, 400, "bad JSON" },
+		{ "POST / HTTP/1.1\r\n", 405, "request method must be GET" },
+	};
+
+	for (size_t i = 0; i < 2; i++) {
+		const char *received, *responding;
+		char expected[64];
+
+		fixture_log_forget(&world->node.fixture);
+		assert_answer(world, CASES[i].head, "", CASES[i].status, CASES[i].answer);
+		(void)snprintf(expected, sizeof expected, "\"msg\":\"Responding to request\",\"status\":%d}",
+		               CASES[i].status);
+		assert_int_equal(fixture_log_count(&world->node.fixture, "\"msg\":\"Received request\""), 1);
+		assert_int_equal(fixture_log_count(&world->node.fixture, "\"msg\":\"Responding to request\""), 1);
+		received = strstr(fixture_log(&world->node.fixture),
+		                  "\"msg\":\"Received request\",\"client\":\"127.0.0.1:");
+		assert_non_null(received);
+		responding = strstr(received, expected);
+		assert_non_null(responding);
+		assert_in_range(strstr(received, "\",\"request\":null}") - received, 1, responding - received);
+	}
 }
 
 static void add_vm(struct world *world, const char *namespace, const char *pod_name)
@@ -209,6 +238,7 @@ int main(void)
 		TEST(t53_any_path_will_do),
 		TEST(t54_without_vms_there_are_no_pods),
 		TEST(requests_are_logged),
+		TEST(requests_that_are_refused_are_logged_too),
 		TEST(pods_are_dumped_in_order),
 		TEST(after_the_stop_it_says_so),
 		TEST(a_request_that_never_ends_is_cut_off),

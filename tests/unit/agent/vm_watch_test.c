@@ -279,6 +279,22 @@ static void t26_added_twice_is_a_relist(void **state)
 	assert_events(&fixture->record, "updated");
 }
 
+static void a_mismatch_names_the_vm_whichever_node_has_it(void **state)
+{
+	struct fixture *fixture = *state;
+	struct vm_object vm = vm_object_base();
+	struct scripted_request *watch;
+
+	vm.node = "n2";
+	vm.uid = "u2";
+	vm.name = "vm-b";
+	watch = start_with(fixture, &vm, NULL);
+	send_event(fixture, watch, "ADDED", &vm);
+	assert_int_equal(fixture_logged(fixture->kube, "\"msg\":\"failed to handle event\",\"UID\":\"u2\",\"name\":"
+	                                               "\"vm-b\","),
+	                 1);
+}
+
 static void events_wait_for_the_main_loop(void **state)
 {
 	struct fixture *fixture = *state;
@@ -520,6 +536,7 @@ int main(void)
 		TEST(t23_deleted_after_a_failure),
 		TEST(t24_and_t25_a_relist_updates_and_deletes),
 		TEST(t26_added_twice_is_a_relist),
+		TEST(a_mismatch_names_the_vm_whichever_node_has_it),
 		TEST(events_wait_for_the_main_loop),
 		TEST(many_vms_are_announced_a_few_per_turn_in_their_order),
 		TEST(what_changes_while_vms_are_announced_is_told_once_and_as_it_is),

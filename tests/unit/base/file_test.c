@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -86,6 +88,53 @@ static void what_the_system_refuses_is_told_in_its_words(void **state)
 	buffer_destroy(&content);
 }
 
+/* Writes to the pipe in two steps, late both times. */
+static pid_t start_late_writer(const char *path)
+{
+	pid_t writer = fork();
+
+	if (writer == 0) {
+		usleep(20000);
+
+		FILE *file = fopen(path, "w");
+
+		if (file == NULL)
+			_exit(1);
+		setbuf(file, NULL);
+		fputs("first ", file);
+		usleep(20000);
+		fputs("second", file);
+		_exit(fclose(file) == 0 ? 0 : 1);
+	}
+	assert_true(writer > 0);
+	return writer;
+}
+
+static void a_pipe_is_waited_for_only_in_two_steps(void **state)
+{
+	char path[128];
+	struct buffer content;
+	struct error err;
+	int status;
+
+	snprintf(path, sizeof path, "%s.pipe", (const char *)*state);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	buffer_init(&content, FILE_BYTES);
+	assert_true(file_read(path, &content, &err)); /* nobody writes: it would hang */
+	assert_int_equal(content.length, 0);
+
+	pid_t writer = start_late_writer(path);
+	int descriptor = file_open(path, &err);
+
+	assert_true(descriptor >= 0);
+	assert_true(file_read_and_close(descriptor, path, &content, &err));
+	assert_true(slice_equal_text(buffer_slice(&content), "first second"));
+	assert_int_equal(waitpid(writer, &status, 0), writer);
+	assert_int_equal(status, 0);
+	buffer_destroy(&content);
+	assert_int_equal(unlink(path), 0);
+}
+
 static void without_memory_it_says_so_and_leaks_no_descriptor(void **state)
 {
 	int free_descriptor = dup(0);
@@ -112,6 +161,7 @@ int main(void)
 		cmocka_unit_test(a_file_is_appended_whole),
 		cmocka_unit_test(a_file_over_the_limit_is_an_error_that_names_it),
 		cmocka_unit_test(what_the_system_refuses_is_told_in_its_words),
+		cmocka_unit_test(a_pipe_is_waited_for_only_in_two_steps),
 		cmocka_unit_test(without_memory_it_says_so_and_leaks_no_descriptor),
 	};
 

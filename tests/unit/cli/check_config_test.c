@@ -116,6 +116,35 @@ static void text_that_is_no_json_is_named_by_line(void **state)
 	config_file_destroy(file);
 }
 
+/* The same, told of the document as a whole: one problem, not one for every key. */
+static void check_document(const char *text, const char *complaint)
+{
+	char whole[64];
+	char expected[512];
+	struct output output;
+
+	snprintf(whole, sizeof whole, "!%s", text);
+
+	struct config_file *file = config_file_create(whole);
+
+	run(&output, 2, file->path, "");
+	snprintf(expected, sizeof expected, "%s:%s\n%s: not valid as a configuration of generation B: 1 problem\n",
+	         file->path, complaint, file->path);
+	assert_int_equal(output.status, EXIT_FAILED);
+	assert_string_equal(output.err, expected);
+	assert_string_equal(output.out, "");
+	config_file_destroy(file);
+}
+
+static void a_document_of_another_kind_is_one_problem(void **state)
+{
+	(void)state;
+	check_document("null", "1: expected object, found null");
+	check_document("\n \n null\n", "3: expected object, found null");
+	check_document("\xEF\xBB\xBF{}", "1: starts with a byte order mark, which JSON doesn't allow");
+	check_document("[]", "1: expected object, found array");
+}
+
 static void a_file_that_is_not_there_fails(void **state)
 {
 	struct output output;
@@ -148,6 +177,7 @@ int main(void)
 		cmocka_unit_test(a_valid_file_is_ok),
 		cmocka_unit_test(five_mistakes_are_all_named),
 		cmocka_unit_test(text_that_is_no_json_is_named_by_line),
+		cmocka_unit_test(a_document_of_another_kind_is_one_problem),
 		cmocka_unit_test(a_file_that_is_not_there_fails),
 		cmocka_unit_test(bad_usage_is_told),
 	};

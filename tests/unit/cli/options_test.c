@@ -114,6 +114,8 @@ static void help_and_version_go_to_standard_output(void **state)
 
 	assert_int_equal(run(&values, "--help", "--nonsense", NULL), EXIT_OK);
 	assert_string_equal(values.output, "Usage: ballast example\n");
+	assert_int_equal(run(&values, "-h", NULL), EXIT_OK);
+	assert_string_equal(values.output, "Usage: ballast example\n");
 	assert_int_equal(run(&values, "--version", NULL), EXIT_OK);
 	assert_string_equal(values.output, "ballast " BALLAST_VERSION "\n");
 }
@@ -141,10 +143,10 @@ static void a_mistyped_option_names_the_closest(void **state)
 static void values_that_do_not_fit_are_refused(void **state)
 {
 	(void)state;
-	check_complaint("--count", "0", "--count: \"0\" is no number from 1 to 9");
-	check_complaint("--count=10", NULL, "--count: \"10\" is no number from 1 to 9");
-	check_complaint("--count=-1", NULL, "--count: \"-1\" is no number from 1 to 9");
-	check_complaint("--count=", NULL, "--count: \"\" is no number from 1 to 9");
+	check_complaint("--count", "0", "--count: \"0\" is not a number from 1 to 9");
+	check_complaint("--count=10", NULL, "--count: \"10\" is not a number from 1 to 9");
+	check_complaint("--count=-1", NULL, "--count: \"-1\" is not a number from 1 to 9");
+	check_complaint("--count=", NULL, "--count: \"\" is not a number from 1 to 9");
 	check_complaint("--colour=blue", NULL, "--colour: \"blue\" is none of red, green");
 	check_complaint("--name", NULL, "--name needs a value");
 	check_complaint("--verbose=yes", NULL, "--verbose takes no value");

@@ -198,11 +198,10 @@ static void a_410_when_reopening_relists(void **state)
 	char messages[1024];
 
 	scripted_end(watch);
+	watch = next_watch(fixture, "10", NULL);
 	scripted_reply(
-		next_watch(fixture, "10", NULL), 410, "",
+		watch, 410, "",
 		"{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"too old\",\"reason\":\"Expired\",\"code\":410}");
-	test_loop_spin(fixture->kube->loop, 5);
-	test_clock_skip(NS_PER_S);
 	reply_list(next_list(fixture), "20", "a@1");
 	expect_calls(fixture, "failing well update(a@1,a@1) ");
 	next_watch(fixture, "20", NULL);
@@ -212,6 +211,36 @@ static void a_410_when_reopening_relists(void **state)
 	                    "info Watcher ended gracefully, restarting\nerror Re-watch failed\ninfo Relisting\n"
 	                    "info Relist complete, restarting watcher\n");
 	assert_int_equal(fixture->errors[WATCH_STORE_ERROR_WATCH], 1);
+}
+
+static void grow_calm(struct watch_fixture *fixture)
+{
+	test_clock_skip((uint64_t)WATCH_STORE_CALM_S * NS_PER_S);
+	test_loop_spin(fixture->kube->loop, 1);
+}
+
+/* Expires the watch; its relist must come without a wait. */
+static void expect_at_once(struct watch_fixture *fixture, struct scripted_request *watch)
+{
+	uint64_t before_ns = loop_now_ns(fixture->kube->loop);
+	struct scripted_request *list;
+
+	send_file(watch, "data/kube/vm-watch-410-cache.ndjson");
+	list = next_list(fixture);
+	assert_true(list->at_ns - before_ns < (uint64_t)300 * NS_PER_MS);
+	fixture->seen--; /* for open_after_list */
+}
+
+/* Answers the list that comes, and opens the watch that follows. */
+static struct scripted_request *open_after_list(struct watch_fixture *fixture, const char *objects)
+{
+	struct scripted_request *watch;
+
+	reply_list(next_list(fixture), "20", objects);
+	watch = next_watch(fixture, "20", NULL);
+	scripted_begin(watch, 200, "");
+	spin(fixture);
+	return watch;
 }
 
 static void relists_that_follow_each_other_are_spaced(void **state)
@@ -243,10 +272,85 @@ static void relists_that_follow_each_other_are_spaced(void **state)
 		scripted_begin(watch, 200, "");
 		spin(fixture);
 	}
-	/* A watch that has lived for two minutes ends the growth. */
-	grow_healthy(fixture);
-	send_file(watch, "data/kube/vm-watch-410-cache.ndjson");
+	/* A watch that has lived for ten seconds ends the growth. */
+	grow_calm(fixture);
+	expect_at_once(fixture, watch);
+	watch = open_after_list(fixture, "a@1");
+	expect_at_once(fixture, watch);
+}
+
+static void a_relist_waits_only_for_the_watch_that_led_to_it(void **state)
+{
+	struct watch_fixture *fixture = *state;
+	struct scripted_request *watch = start_with(fixture, "10", "a@1");
+
+	/* Short watches that needed no relist, and failed attempts at lists and watches, don't count. */
+	scripted_end(watch);
+	watch = next_watch(fixture, "10", NULL);
+	scripted_begin(watch, 200, "");
+	scripted_end(watch);
+	watch = next_watch(fixture, "10", NULL);
+	scripted_reply(watch, 500, "", "");
+	spin(fixture);
+	test_clock_skip(NS_PER_S);
+	watch = next_watch(fixture, "10", NULL);
+	scripted_begin(watch, 200, "");
+	spin(fixture);
+	expect_at_once(fixture, watch);
+	/* Nor do watches that lived for a second, however many. */
+	for (int i = 0; i < 5; i++) {
+		watch = open_after_list(fixture, "a@1");
+		test_clock_skip((uint64_t)1100 * NS_PER_MS);
+		spin(fixture);
+		expect_at_once(fixture, watch);
+	}
+}
+
+static void a_410_at_each_reopening_is_spaced_too(void **state)
+{
+	struct watch_fixture *fixture = *state;
+	struct scripted_request *watch = start_with(fixture, "10", "a@1");
+
+	scripted_end(watch);
+	scripted_reply(next_watch(fixture, "10", NULL), 410, "", "");
+	for (unsigned i = 0; i < 7; i++) {
+		/* 0.5 to 1 s, then twice as long each time, and half a minute at last. */
+		uint64_t least_ms = i < 6 ? 500U << i : 30000;
+
+		reply_list(next_list(fixture), "20", "a@1");
+		scripted_reply(next_watch(fixture, "20", NULL), 410, "", "");
+		spin(fixture);
+		test_clock_skip((least_ms - 300) * NS_PER_MS);
+		expect_no_request(fixture);
+		test_clock_skip((least_ms + 300) * NS_PER_MS);
+	}
 	next_list(fixture);
+}
+
+/* An event that fits before each one that doesn't: the waits don't grow, but stay. */
+static void events_in_short_watches_keep_the_waits_before_relists_short(void **state)
+{
+	struct watch_fixture *fixture = *state;
+	struct scripted_request *watch = start_with(fixture, "10", "a@1");
+
+	send_event(watch, "MODIFIED a@11");
+	spin(fixture);
+	expect_at_once(fixture, watch);
+	for (unsigned i = 0; i < 5; i++) {
+		watch = open_after_list(fixture, "a@12");
+		send_event(watch, "MODIFIED a@21");
+		send_event(watch, "MODIFIED nobody@22");
+		spin(fixture);
+		test_clock_skip((uint64_t)200 * NS_PER_MS);
+		expect_no_request(fixture);
+		test_clock_skip((uint64_t)800 * NS_PER_MS);
+	}
+	/* What fits and lives for a second ends them. */
+	watch = open_after_list(fixture, "a@12");
+	scripted_chunk_text(watch, "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"30\"}}}\n");
+	spin(fixture);
+	test_clock_skip((uint64_t)1100 * NS_PER_MS);
+	expect_at_once(fixture, watch);
 }
 
 /* ---- how they go ---- */
@@ -462,6 +566,9 @@ int main(void)
 		WITH_FIXTURE(an_event_over_4_mib_is_an_error),
 		WITH_FIXTURE(a_410_when_reopening_relists),
 		WITH_FIXTURE(relists_that_follow_each_other_are_spaced),
+		WITH_FIXTURE(a_relist_waits_only_for_the_watch_that_led_to_it),
+		WITH_FIXTURE(a_410_at_each_reopening_is_spaced_too),
+		WITH_FIXTURE(events_in_short_watches_keep_the_waits_before_relists_short),
 		WITH_FIXTURE(nothing_changes_until_the_list_is_whole),
 		WITH_FIXTURE(a_list_that_breaks_off_changes_nothing),
 		cmocka_unit_test(lists_that_cannot_be_read_fail),

@@ -103,8 +103,53 @@ static void a_server_that_ends_each_watch_at_once_meets_no_hot_loop(void **state
 		test_clock_skip(250 * NS_PER_MS);
 	}
 	assert_true(loop_now_ns(fixture->kube->loop) - begun_ns > (uint64_t)59 * NS_PER_S);
-	assert_in_range(reopened, 5, 9); /* at once, then after 0.75 s, 1.5, 3, 6, 12, 24 … on average */
+	assert_in_range(reopened, 8, 11); /* at once, then after 0.1 s, 0.2, 0.4 … 25.6 */
 	assert_false(watch_store_failing(fixture->store));
+	assert_int_equal(fixture->lists, 1);
+}
+
+/* Opens watch after watch, each with an event and a quick end, and returns how long it waits before the next. */
+static uint64_t wait_after_short_watch(struct watch_fixture *fixture, struct scripted_request *watch, bool event)
+{
+	uint64_t before_ns = loop_now_ns(fixture->kube->loop);
+	struct scripted_request *next;
+
+	scripted_begin(watch, 200, "");
+	if (event)
+		send_event(watch, "MODIFIED a@10");
+	scripted_end(watch);
+	next = next_watch(fixture, "10", NULL);
+	fixture->seen--;
+	return next->at_ns - before_ns;
+}
+
+static void short_watches_that_bring_something_are_reopened_after_a_constant_small_wait(void **state)
+{
+	struct watch_fixture *fixture = *state;
+
+	scripted_end(start_with(fixture, "10", "a@1"));
+	for (int i = 0; i < 8; i++) {
+		uint64_t wait_ns = wait_after_short_watch(fixture, next_watch(fixture, "10", NULL), true);
+
+		assert_in_range(wait_ns, 100 * NS_PER_MS, 350 * NS_PER_MS);
+	}
+}
+
+static void ten_seconds_of_a_watch_end_the_waits_after_short_ones(void **state)
+{
+	struct watch_fixture *fixture = *state;
+	struct scripted_request *watch;
+
+	scripted_end(start_with(fixture, "10", "a@1"));
+	for (uint64_t least_ns = 100 * NS_PER_MS; least_ns < NS_PER_S; least_ns *= 2)
+		assert_true(wait_after_short_watch(fixture, next_watch(fixture, "10", NULL), false) >= least_ns);
+	watch = next_watch(fixture, "10", NULL);
+	scripted_begin(watch, 200, "");
+	spin(fixture);
+	test_clock_skip((uint64_t)10 * NS_PER_S);
+	spin(fixture);
+	scripted_end(watch);
+	assert_true(wait_after_short_watch(fixture, next_watch(fixture, "10", NULL), false) < 100 * NS_PER_MS);
 }
 
 static void a_watch_that_cannot_be_opened_is_tried_for_ever_from_the_same_version(void **state)
@@ -333,6 +378,8 @@ int main(void)
 		WITH_FIXTURE(a_reset_does_too),
 		WITH_FIXTURE(silence_beyond_timeout_seconds_ends_a_watch),
 		WITH_FIXTURE(a_server_that_ends_each_watch_at_once_meets_no_hot_loop),
+		WITH_FIXTURE(short_watches_that_bring_something_are_reopened_after_a_constant_small_wait),
+		WITH_FIXTURE(ten_seconds_of_a_watch_end_the_waits_after_short_ones),
 		WITH_FIXTURE(a_watch_that_cannot_be_opened_is_tried_for_ever_from_the_same_version),
 		WITH_FIXTURE(two_minutes_of_health_end_the_growth_of_waits),
 		WITH_FIXTURE(the_scheduler_s_first_wait_is_4_s),

@@ -540,7 +540,7 @@ static void check_dropped_connection(const char *method, bool reset, bool some_b
 	}
 	TURN_UNTIL(loop, record.done > 0);
 	if (reset)
-		check_failed(&record, ERROR_SYSTEM, "connection reset by peer");
+		check_failed(&record, ERROR_CLOSED, "connection reset by peer");
 	else
 		check_failed(&record, ERROR_CLOSED, some_bytes ? "unexpected EOF" : "EOF");
 	assert_int_equal(host.accepted, retries + 1);
@@ -559,6 +559,42 @@ static void a_request_on_a_dropped_idle_connection_is_sent_once_more_if_it_may(v
 	check_dropped_connection("POST", false, false, 0);
 	check_dropped_connection("PATCH", true, false, 0);
 	check_dropped_connection("GET", false, true, 0); /* the response had begun */
+}
+
+/* A body without a length ends with the connection, but not with a reset. */
+static void a_body_until_the_end_is_whole_only_if_the_end_is_in_good_order(void **state)
+{
+	(void)state;
+	for (int reset = 0; reset < 2; reset++) {
+		struct loop *loop = new_loop();
+		struct http_client *client = new_client(loop);
+		struct host host;
+		struct record record;
+
+		host_init(&host, loop, NULL);
+
+		struct http_request request = request_to(&host.address, "/a");
+
+		record_init(&record, client);
+		record_send(&record, &request);
+		TURN_UNTIL(loop, has_request(&host));
+		peer_write(&host.peer, SLICE("HTTP/1.1 200 OK\r\n\r\nhi"));
+		TURN_UNTIL(loop, record.heads > 0);
+		if (reset)
+			stream_abort(host.peer.stream);
+		else
+			stream_finish(host.peer.stream, NS_PER_S);
+		host.peer.stream = NULL;
+		TURN_UNTIL(loop, record.done > 0);
+		if (reset)
+			check_failed(&record, ERROR_CLOSED, "connection reset by peer");
+		else
+			check_record(&record, 200, "hi");
+		record_destroy(&record);
+		http_client_destroy(client);
+		host_destroy(&host);
+		loop_destroy(loop);
+	}
 }
 
 static void the_second_try_succeeds_like_any_other(void **state)
@@ -1179,6 +1215,7 @@ int main(void)
 		cmocka_unit_test(a_fresh_connection_neither_comes_from_the_pool_nor_goes_there),
 		cmocka_unit_test(unasked_bytes_end_an_idle_connection),
 		cmocka_unit_test(a_request_on_a_dropped_idle_connection_is_sent_once_more_if_it_may),
+		cmocka_unit_test(a_body_until_the_end_is_whole_only_if_the_end_is_in_good_order),
 		cmocka_unit_test(the_second_try_succeeds_like_any_other),
 		cmocka_unit_test(a_paused_exchange_stays_paused_over_a_second_try),
 		cmocka_unit_test(a_refused_connection_is_told),

@@ -25,7 +25,7 @@ static void bytes_go_both_ways(void **state)
 	assert_true(client.drained >= 1);
 	peer_destroy(&client);
 	TURN_UNTIL(loop, host.peer.closed == 1);
-	assert_int_equal(host.peer.err.code, ERROR_CLOSED);
+	assert_int_equal(host.peer.err.code, ERROR_ENDED);
 	assert_string_equal(host.peer.err.text, "EOF");
 	host_destroy(&host);
 	loop_destroy(loop);

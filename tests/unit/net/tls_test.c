@@ -190,7 +190,7 @@ static void a_closed_connection_ends_properly(void **state)
 	scene.peer.stream = NULL;
 	TURN_UNTIL(scene.loop, scene.host.peer.closed == 1);
 	assert_int_equal(scene.host.peer.received.length, 8);
-	assert_int_equal(scene.host.peer.err.code, ERROR_CLOSED);
+	assert_int_equal(scene.host.peer.err.code, ERROR_ENDED);
 	assert_string_equal(scene.host.peer.err.text, "EOF");
 	scene_destroy(&scene);
 }

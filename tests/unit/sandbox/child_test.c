@@ -126,7 +126,7 @@ static void a_signal_that_ended_it_is_told(void **state)
 	struct child_process *child;
 
 	scene_open(&scene);
-	child = start(&scene, "/bin/sh", "read never; sleep 60");
+	child = start(&scene, "/bin/sh", "read never; exec sleep 60");
 	child_process_signal(child, SIGTERM);
 	run_until_exit(&scene);
 	assert_true(scene.how.signalled);
@@ -178,6 +178,36 @@ static void signals_that_this_process_blocks_or_ignores_reach_it(void **state)
 	child_process_destroy(child);
 	scene_close(&scene);
 	assert_int_equal(sigprocmask(SIG_UNBLOCK, &set, NULL), 0);
+}
+
+/* The script does nothing about the signal, and isn't ended by it. */
+static void a_signal_to_end_can_wait_until_the_program_is_ready(void **state)
+{
+	(void)state;
+	static const char *const arguments[] = { "sh", "-c", "i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done; exit 6",
+		                                 NULL };
+	static const char *const environment[] = { NULL };
+	static const int signals[] = { SIGTERM, SIGINT };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct scene scene;
+		struct child_options options = {
+			.path = "/bin/sh", .arguments = arguments, .environment = environment, .end_signals_wait = true
+		};
+		struct child_process *child;
+		struct error err;
+
+		scene_open(&scene);
+		options.output = fileno(scene.output);
+		child = child_process_start(scene.loop, &options, on_exit_of_child, &scene, &err);
+		assert_non_null(child);
+		child_process_signal(child, signals[i]);
+		run_until_exit(&scene);
+		assert_false(scene.how.signalled);
+		assert_int_equal(scene.how.status, 6);
+		child_process_destroy(child);
+		scene_close(&scene);
+	}
 }
 
 static void it_has_a_process_group_of_its_own(void **state)
@@ -262,6 +292,7 @@ int main(void)
 		cmocka_unit_test(it_has_the_environment_it_was_given_and_nothing_else),
 		cmocka_unit_test(both_outputs_go_to_the_file_and_input_is_empty),
 		cmocka_unit_test(signals_that_this_process_blocks_or_ignores_reach_it),
+		cmocka_unit_test(a_signal_to_end_can_wait_until_the_program_is_ready),
 		cmocka_unit_test(it_has_a_process_group_of_its_own),
 		cmocka_unit_test(a_program_that_cant_be_executed_exits_with_127),
 		cmocka_unit_test(destroying_it_ends_the_process_and_calls_back_no_more),

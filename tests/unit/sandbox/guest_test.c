@@ -339,7 +339,7 @@ static void the_monitor_follows_demand_and_size(void **state)
 	assert_int_equal(counters.health_checks, 1);
 	assert_int_equal(counters.bad_messages, 0);
 	assert_true(slice_contains(buffer_slice(&scene->events),
-	                           SLICE("vm-pine-x7k2p: denied downscale to 1024 MiB: calculated ")));
+	                           SLICE("vm-pine-x7k2p: monitor denied downscale to 1024 MiB: calculated ")));
 }
 
 static void the_monitor_can_be_away_and_come_back(void **state)

@@ -156,6 +156,27 @@ static void an_outage_excuses_those_it_concerns_for_a_while(void **state)
 	scene_close(&scene);
 }
 
+static void after_a_standstill_vms_get_time_to_settle(void **state)
+{
+	(void)state;
+	static const char *const sentences[] = { "pine: phase 1 (load for 2 CU): expected 2 CU, has 1 CU" };
+	struct scene scene;
+
+	scene_open(&scene);
+	fake_cluster_set(&scene.cluster, 0, 1);
+	judge_disturbed(&scene.judge, 4 * SECOND);
+	judge_phase_end(&scene.judge, &scene.cluster, 12 * SECOND - 1, true);
+	expect_sentences(&scene, NULL, 0);
+	assert_int_equal(scene.judge.judgements, 0);
+	judge_phase_end(&scene.judge, &scene.cluster, 12 * SECOND, true);
+	expect_sentences(&scene, sentences, 1);
+	assert_int_equal(scene.judge.judgements, 6);
+	assert_true(scene.judge.vms[1].judged_before);
+	judge_phase_void(&scene.judge);
+	assert_false(scene.judge.vms[1].judged_before);
+	scene_close(&scene);
+}
+
 static void an_unsettled_full_node_may_be_shared_out_either_way(void **state)
 {
 	(void)state;
@@ -344,6 +365,7 @@ int main(void)
 		cmocka_unit_test(a_held_phase_needs_a_denial_of_its_own),
 		cmocka_unit_test(a_phase_cut_short_is_judged_only_if_there_was_time),
 		cmocka_unit_test(an_outage_excuses_those_it_concerns_for_a_while),
+		cmocka_unit_test(after_a_standstill_vms_get_time_to_settle),
 		cmocka_unit_test(an_unsettled_full_node_may_be_shared_out_either_way),
 		cmocka_unit_test(patches_are_counted_and_must_stay_within_bounds),
 		cmocka_unit_test(the_time_to_a_new_goal_is_noted_once),

@@ -192,20 +192,22 @@ static void a_terminal_shows_a_table(void **state)
 	scene.cluster.vms[1].size = (struct cluster_size){ 750, 2 };
 	scene.cluster.vms[1].monitor = GUEST_MONITOR_DOWN;
 	live_view_vm_event(scene.view, 1, "patched");
+	live_view_set_outages(scene.view, "scheduler plugin");
 	live_view_start(scene.view, &scene.cluster);
 	close_view();
 	assert_memory_equal(scene.output, "\x1b[?1049h\x1b[?25l\x1b[H", 17);
 	frame = last_frame();
 	assert_string_equal(
-		frame, "ballast sandbox  0.0 s  phase 1  speed 4  seed 7\x1b[K\r\n"
-		       "\x1b[K\r\n"
-		       "VM           workload      using    goal permitted  monitor    last action\x1b[K\r\n"
-		       "pine         ramp           2 CU    2 CU      2 CU  connected  \x1b[K\r\n"
-		       "oak          held        750m CPU and 2 slots    4 CU      3 CU  down       patched\x1b[K\r\n"
-		       "elm          memory         1 CU    4 CU      1 CU  connected  \x1b[K\r\n"
-		       "birch        takeover       1 CU    3 CU      1 CU  connected  \x1b[K\r\n"
-		       "cedar        full-first     1 CU    5 CU      1 CU  connected  \x1b[K\r\n"
-		       "maple        full-second    1 CU    1 CU      1 CU  connected  \x1b[K\r\n"
+		frame, "ballast sandbox  0.0 s  phase 1  speed 4  seed 7  Ctrl-C ends\x1b[K\r\n"
+		       "using, goal, permitted: in CU (1 CU = 0.25 vCPU, 1 GiB); CPU/memory if they differ\x1b[K\r\n"
+		       "away: scheduler plugin\x1b[K\r\n"
+		       "VM           workload     using  goal permitted  monitor    last action\x1b[K\r\n"
+		       "pine         ramp             2     2         2  connected  \x1b[K\r\n"
+		       "oak          held           3/2     4         3  down       patched\x1b[K\r\n"
+		       "elm          memory           1     4         1  connected  \x1b[K\r\n"
+		       "birch        takeover         1     3         1  connected  \x1b[K\r\n"
+		       "cedar        full-first       1     5         1  connected  \x1b[K\r\n"
+		       "maple        full-second      1     1         1  connected  \x1b[K\r\n"
 		       "started\x1b[K\r\n"
 		       "\x1b[J");
 	close_scene();
@@ -216,20 +218,45 @@ static void a_small_terminal_gets_less_of_it(void **state)
 	(void)state;
 	char *frame;
 
-	open_terminal(20, 9);
+	open_terminal(20, 10);
 	live_view_vm_event(scene.view, 0, "…");
 	live_view_start(scene.view, &scene.cluster);
 	close_view();
 	frame = last_frame();
-	assert_string_equal(frame, "ballast sandbox  0.0\x1b[K\r\n"
+	assert_string_equal(frame, "ballast sandbox  0.…\x1b[K\r\n"
+	                           "using, goal, permit…\x1b[K\r\n"
 	                           "\x1b[K\r\n"
-	                           "VM           workloa\x1b[K\r\n"
-	                           "pine         ramp   \x1b[K\r\n"
-	                           "oak          held   \x1b[K\r\n"
-	                           "elm          memory \x1b[K\r\n"
+	                           "VM           worklo…\x1b[K\r\n"
+	                           "pine         ramp  …\x1b[K\r\n"
+	                           "oak          held  …\x1b[K\r\n"
+	                           "elm          memory…\x1b[K\r\n"
 	                           "and 3 more VMs\x1b[K\r\n"
 	                           "\x1b[K\r\n"
 	                           "\x1b[J");
+	close_scene();
+}
+
+static void the_terminal_is_as_it_was_while_the_process_is_stopped(void **state)
+{
+	(void)state;
+	static const char left[] = "\x1b[J\x1b[?25h\x1b[?1049l";
+	size_t length = 0;
+	ssize_t got;
+
+	open_terminal(80, 24);
+	live_view_start(scene.view, &scene.cluster);
+	live_view_suspend(scene.view);
+	while (strstr(scene.output, left) == NULL) { /* fails by the test's time limit */
+		got = read(scene.reader, scene.output + length, OUTPUT_BYTES - 1 - length);
+		assert_true(got > 0);
+		length += (size_t)got;
+	}
+	assert_int_equal(strlen(strstr(scene.output, left)), strlen(left));
+	memset(scene.output, 0, sizeof scene.output);
+	live_view_resume(scene.view);
+	close_view();
+	assert_memory_equal(scene.output, "\x1b[?1049h\x1b[?25l\x1b[H", 17);
+	assert_non_null(strstr(last_frame(), "pine"));
 	close_scene();
 }
 
@@ -264,6 +291,7 @@ int main(void)
 		cmocka_unit_test(a_reader_that_is_too_slow_misses_lines_and_is_told),
 		cmocka_unit_test(a_terminal_shows_a_table),
 		cmocka_unit_test(a_small_terminal_gets_less_of_it),
+		cmocka_unit_test(the_terminal_is_as_it_was_while_the_process_is_stopped),
 		cmocka_unit_test(it_is_redrawn_as_time_goes_by),
 	};
 

@@ -82,13 +82,13 @@ static void nonsense_is_refused_with_the_option_named(void **state)
 	static const struct {
 		const char *speed, *duration, *stop_agent_at, *outage, *text;
 	} rows[] = {
-		{ .speed = "0", .text = "--speed: \"0\" is no number from 0.1 to 100" },
-		{ .speed = "fast", .text = "--speed: \"fast\" is no number from 0.1 to 100" },
-		{ .speed = "4x", .text = "--speed: \"4x\" is no number from 0.1 to 100" },
-		{ .speed = "nan", .text = "--speed: \"nan\" is no number from 0.1 to 100" },
+		{ .speed = "0", .text = "--speed: \"0\" is not a number from 0.1 to 100" },
+		{ .speed = "fast", .text = "--speed: \"fast\" is not a number from 0.1 to 100" },
+		{ .speed = "4x", .text = "--speed: \"4x\" is not a number from 0.1 to 100" },
+		{ .speed = "nan", .text = "--speed: \"nan\" is not a number from 0.1 to 100" },
 		{ .duration = "0", .text = "--duration: it must be longer than nothing" },
 		{ .duration = "-8s", .text = "--duration: \"-8s\" is not within 0 and 30 days" },
-		{ .duration = "7s", .text = "--duration: at speed 4 a run takes at least 8.0 s" },
+		{ .duration = "7s", .text = "--duration: at 6 VMs and speed 4 a run takes at least 8.0 s" },
 		{ .duration = "800h", .text = "--duration: \"800h\" is not within 0 and 30 days" },
 		{ .stop_agent_at = "61s", .text = "--stop-agent-at: the run has ended by then" },
 		{ .outage = "plugin@10s", .text = "--outage: \"plugin@10s\" isn't PEER@START+LENGTH" },
@@ -100,10 +100,11 @@ static void nonsense_is_refused_with_the_option_named(void **state)
 		{ .outage = "api@-1s+1s", .text = "--outage: start: \"-1s\" is negative" },
 		{ .outage = "api@1s+0s", .text = "--outage: length: an outage of no time" },
 		{ .outage = "api@1s+9999h", .text = "--outage: length: \"9999h\" is more than 30 days" },
-		{ .outage = "api@42s+11s", .text = "--outage: an outage must be over 8.0 s before the end of the run" },
+		{ .outage = "api@42s+11s",
+		  .text = "--outage: an outage must have ended 8.0 s before the end of the run" },
 		{ .outage = "api@20s+5s",
 		  .stop_agent_at = "32s",
-		  .text = "--outage: an outage must be over 8.0 s before the end of the run" },
+		  .text = "--outage: an outage must have ended 8.0 s before the end of the run" },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -120,6 +121,26 @@ static void nonsense_is_refused_with_the_option_named(void **state)
 		assert_false(read(&options, texts, &err));
 		assert_string_equal(err.text, rows[i].text);
 	}
+}
+
+static void many_vms_need_a_longer_run(void **state)
+{
+	(void)state;
+	struct sandbox_options options = { .vms = 500, .nodes = 3 };
+	struct sandbox_option_texts texts = { .duration = "8s" };
+	struct error err;
+
+	assert_false(sandbox_options_read(&options, &texts, &err));
+	assert_string_equal(err.text, "--duration: at 500 VMs and speed 4 a run takes at least 31.0 s");
+	texts.duration = "31s";
+	assert_true(sandbox_options_read(&options, &texts, &err));
+	/* What is named is enough also where it had to be rounded. */
+	options.vms = 1;
+	texts = (struct sandbox_option_texts){ .duration = "9s", .speed = "3.3" };
+	assert_false(sandbox_options_read(&options, &texts, &err));
+	assert_string_equal(err.text, "--duration: at 1 VM and speed 3.3 a run takes at least 9.3 s");
+	texts.duration = "9.3s";
+	assert_true(sandbox_options_read(&options, &texts, &err));
 }
 
 static void too_many_outages_are_refused(void **state)
@@ -184,6 +205,7 @@ int main(void)
 		cmocka_unit_test(texts_are_read),
 		cmocka_unit_test(an_agent_may_be_stopped_at_once),
 		cmocka_unit_test(nonsense_is_refused_with_the_option_named),
+		cmocka_unit_test(many_vms_need_a_longer_run),
 		cmocka_unit_test(too_many_outages_are_refused),
 		cmocka_unit_test(a_vm_is_settled_only_long_enough_after_an_outage_that_concerns_it),
 		cmocka_unit_test(peers_have_names_for_people),

@@ -98,14 +98,16 @@ static void json_has_everything_in_one_line(void **state)
 	            "\"ignoredVMs\":1,\"vms\":["
 	            "{\"name\":\"pine\",\"workload\":\"ramp\",\"minCU\":1,\"maxCU\":8,\"finalCU\":2,"
 	            "\"expectedFinalCU\":2,\"judged\":true,\"patches\":1,\"upscales\":1,\"downscales\":0,"
-	            "\"deniedDownscales\":0,\"secondsToReachGoal\":[0.4]},"
+	            "\"deniedDownscales\":0,\"secondsToReachGoal\":[0.4],"
+	            "\"goals\":[{\"phase\":1,\"expectedCU\":2,\"secondsToReachGoal\":0.4}]},"
 	            "{\"name\":\"oak\",\"workload\":\"held\",\"minCU\":1,\"maxCU\":8,\"finalCU\":4,"
 	            "\"expectedFinalCU\":4,\"judged\":true,\"patches\":1,\"upscales\":1,\"downscales\":0,"
-	            "\"deniedDownscales\":5,\"secondsToReachGoal\":[1.2]}],"
+	            "\"deniedDownscales\":5,\"secondsToReachGoal\":[1.2],"
+	            "\"goals\":[{\"phase\":1,\"expectedCU\":4,\"secondsToReachGoal\":1.2}]}],"
 	            "\"scheduler\":{\"requests\":12,\"denials\":1},"
 	            "\"monitor\":{\"connections\":2,\"upscales\":4,\"downscales\":6,\"healthChecks\":8},"
 	            "\"api\":{\"lists\":2,\"watches\":3,\"patches\":4},"
-	            "\"agent\":{\"maxResidentKiB\":1536,\"cpuSeconds\":0.213157},\"mismatches\":[]}\n");
+	            "\"agent\":{\"maxResidentKiB\":1536,\"cpuSeconds\":0.213157},\"outages\":[],\"mismatches\":[]}\n");
 	scene_close(&scene);
 }
 
@@ -147,11 +149,11 @@ static void text_is_a_table(void **state)
 		&scene,
 		"ballast sandbox: 2 VMs on 1 node, seed 7, speed 4, 8.0 s, 1 phase\n"
 		"\n"
-		"VM           workload    range  final  goal  patches   up  down  denied  seconds to reach each goal\n"
-		"pine         ramp          1-8      2     2        1    1     0       0  0.4\n"
-		"oak          held          1-8      4     4        1    1     0       5  1.2\n"
+		"VM           workload    range  final  goal judged  patches   up  down  denied  phase: seconds to its goal\n"
+		"pine         ramp          1-8      2     2 yes           1    1     0       0  1: 0.4\n"
+		"oak          held          1-8      4     4 yes           1    1     0       5  1: 1.2\n"
 		"\n"
-		"scheduler plugin  12 requests, 1 denials\n"
+		"scheduler plugin  12 requests, 1 denial\n"
 		"vm-monitors       2 connections, 4 upscales, 6 downscales, 8 health checks\n"
 		"Kubernetes API    2 lists, 3 watches, 4 patches\n"
 		"agent             1.5 MiB resident, 0.21 s of CPU\n"
@@ -177,7 +179,7 @@ static void text_ends_with_the_mismatches(void **state)
 	scene_close(&scene);
 }
 
-static void a_goal_that_wasnt_judged_isnt_shown(void **state)
+static void a_run_in_which_nothing_was_judged_says_so(void **state)
 {
 	(void)state;
 	struct scene scene;
@@ -188,14 +190,63 @@ static void a_goal_that_wasnt_judged_isnt_shown(void **state)
 	assert_false(scene.report.message.vms[0].judged);
 	assert_true(report_print_text(&scene.report, &scene.text, &err));
 	assert_true(slice_contains(buffer_slice(&scene.text),
-	                           SLICE("pine         ramp          1-8      2     -        1    1")));
+	                           SLICE("pine         ramp          1-8      2     2 no            1    1")));
+	assert_true(slice_contains(buffer_slice(&scene.text), SLICE("\nEnded before anything could be judged.\n")));
+	assert_false(slice_contains(buffer_slice(&scene.text), SLICE("Everything went")));
+	scene_close(&scene);
+}
+
+/* The second phase states other sizes, which nobody gets. */
+static void a_goal_that_wasnt_reached_is_null(void **state)
+{
+	(void)state;
+	struct scene scene;
+	struct error err;
+
+	scene_open(&scene);
+	judge_phase_end(&scene.judge, &scene.cluster, 8 * SECOND, true);
+	judge_phase_begin(&scene.judge, &scene.cluster, 1, 8 * SECOND);
+	gather(&scene, 9 * SECOND);
+	assert_int_equal(scene.report.message.vms[0].goals_count, 2);
+	assert_int_equal(scene.report.message.vms[0].goals[1].phase, 2);
+	assert_int_equal(scene.report.message.vms[0].goals[1].expected_cu,
+	                 workload_phase(scene.workload, 0, 1)->expected);
+	assert_false(scene.report.message.vms[0].goals[1].has_seconds_to_reach_goal);
+	assert_true(report_print_json(&scene.report, &scene.text, &err));
+	assert_true(slice_contains(buffer_slice(&scene.text), SLICE("\"secondsToReachGoal\":null}]")));
+	buffer_clear(&scene.text);
+	assert_true(report_print_text(&scene.report, &scene.text, &err));
+	assert_true(slice_contains(buffer_slice(&scene.text), SLICE("  1: 0.4, 2: -\n")));
+	scene_close(&scene);
+}
+
+static void outages_are_told(void **state)
+{
+	(void)state;
+	struct scene scene;
+	struct error err;
+
+	scene_open(&scene);
+	scene.options.outage_count = 2;
+	scene.options.outages[0] =
+		(struct outage){ .peer = OUTAGE_MONITOR, .vm = 1, .start_ns = SECOND / 2, .end_ns = 2 * SECOND };
+	scene.options.outages[1] = (struct outage){ .peer = OUTAGE_API, .start_ns = SECOND, .end_ns = 3 * SECOND };
+	gather(&scene, 8 * SECOND);
+	assert_true(report_print_json(&scene.report, &scene.text, &err));
+	assert_true(slice_contains(buffer_slice(&scene.text),
+	                           SLICE("\"outages\":[{\"peer\":\"monitor:2\",\"startSeconds\":0.5,\"endSeconds\":2},"
+	                                 "{\"peer\":\"api\",\"startSeconds\":1,\"endSeconds\":3}],")));
+	buffer_clear(&scene.text);
+	assert_true(report_print_text(&scene.report, &scene.text, &err));
+	assert_true(slice_contains(buffer_slice(&scene.text),
+	                           SLICE("\noutages           monitor:2 from 0.5 s to 2 s, api from 1 s to 3 s\n")));
 	scene_close(&scene);
 }
 
 static void running_out_of_memory_is_an_error(void **state)
 {
 	(void)state;
-	for (unsigned long n = 1; n <= 2; n++) {
+	for (unsigned long n = 1; n <= 3; n++) {
 		struct scene scene;
 		struct error err;
 
@@ -215,7 +266,9 @@ int main(void)
 		cmocka_unit_test(json_reads_back_with_its_mismatches),
 		cmocka_unit_test(text_is_a_table),
 		cmocka_unit_test(text_ends_with_the_mismatches),
-		cmocka_unit_test(a_goal_that_wasnt_judged_isnt_shown),
+		cmocka_unit_test(a_run_in_which_nothing_was_judged_says_so),
+		cmocka_unit_test(a_goal_that_wasnt_reached_is_null),
+		cmocka_unit_test(outages_are_told),
 		cmocka_unit_test(running_out_of_memory_is_an_error),
 	};
 

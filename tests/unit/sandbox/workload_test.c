@@ -70,7 +70,7 @@ static void phases_are_longer_with_so_many_vms_that_patches_wait(void **state)
 		uint64_t settle_ms;
 	} rows[] = {
 		{ 40, 40, 5, 8000 },   { 60, 40, 4, 9000 },   { 200, 40, 2, 16000 },
-		{ 200, 32, 2, 16000 }, { 200, 31, 1, 16000 }, { 200, 8, 1, 16000 },
+		{ 200, 32, 2, 16000 }, { 200, 31, 1, 16000 }, { 200, 16, 1, 16000 },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -93,7 +93,10 @@ static void a_run_that_is_too_short_is_refused_and_the_least_is_named(void **sta
 
 	assert_null(workload_create(&options, &err));
 	assert_int_equal(err.code, ERROR_LIMIT);
-	assert_string_equal(err.text, "at speed 1 a run takes at least 26.0 s");
+	assert_string_equal(err.text, "at 6 VMs and speed 1 a run takes at least 26.0 s");
+	options = (struct workload_options){ .vms = 200, .nodes = 3, .speed = 4, .duration_ns = 16 * SECOND - 1 };
+	assert_null(workload_create(&options, &err));
+	assert_string_equal(err.text, "at 200 VMs and speed 4 a run takes at least 16.0 s");
 }
 
 static void phases_follow_each_other_and_the_last_one_stays(void **state)
