@@ -152,12 +152,17 @@ rm -rf "$TMPDIR"/*
 
 # ---- what stands in the way ----
 
-# hold PORT: listens on it, on all addresses.
+# hold PORT: listens on it, on all addresses; tries again while somebody else has it.
 hold() {
-	node -e 'require("net").createServer().listen(+process.argv[1], "0.0.0.0", () => console.log("ready"))' "$1" \
-		>"$work/held" &
-	holder=$!
-	until [ -s "$work/held" ]; do sleep 0.1; done
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		node -e 'require("net").createServer().listen(+process.argv[1], "0.0.0.0", () => console.log("ready"))' "$1" \
+			>"$work/held" 2>"$work/held.errors" &
+		holder=$!
+		while [ ! -s "$work/held" ] && kill -0 "$holder" 2>/dev/null; do sleep 0.1; done
+		[ -s "$work/held" ] && return
+		sleep 1
+	done
+	fail "port $1 can't be held: $(cat "$work/held.errors")"
 }
 
 hold 10300 # the agent's
