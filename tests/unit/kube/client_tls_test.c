@@ -207,8 +207,7 @@ static void without_a_usable_ca_file_the_system_s_roots_count(void **state)
 {
 	struct tls_fixture *fixture = *state;
 
-	if (access("/etc/ssl/certs/ca-certificates.crt", R_OK) != 0)
-		skip();
+	assert_int_equal(access("/etc/ssl/certs/ca-certificates.crt", R_OK), 0); /* package ca-certificates */
 	fixture_remove(fixture->kube, "ca.crt");
 	fixture->kube->client = fixture_client(fixture->kube, false);
 	assert_int_equal(fixture_logged(fixture->kube, "Unable to read the API server's CA certificates"), 1);
