@@ -264,10 +264,12 @@ bool sandbox_report_scheduler_decode(struct json_reader *reader, struct sandbox_
 	enum {
 		FIELD_REQUESTS,
 		FIELD_DENIALS,
+		FIELD_PROTOCOL_VERSION,
 	};
 	static const struct json_field FIELDS[] = {
 		[FIELD_REQUESTS] = {.key = {"requests", 8}},
 		[FIELD_DENIALS] = {.key = {"denials", 7}},
+		[FIELD_PROTOCOL_VERSION] = {.key = {"protocolVersion", 15}},
 	};
 	static const struct json_message MESSAGE = {
 		.fields = FIELDS,
@@ -283,6 +285,9 @@ bool sandbox_report_scheduler_decode(struct json_reader *reader, struct sandbox_
 			break;
 		case FIELD_DENIALS:
 			object.ok = json_reader_uint32(reader, &scheduler.denials, err);
+			break;
+		case FIELD_PROTOCOL_VERSION:
+			object.ok = json_reader_string(reader, &scheduler.protocol_version, err);
 			break;
 		}
 	}
@@ -313,6 +318,8 @@ void sandbox_report_scheduler_encode(struct json_writer *writer, const struct sa
 	json_writer_uint(writer, scheduler->requests);
 	json_writer_key(writer, SLICE("denials"));
 	json_writer_uint(writer, scheduler->denials);
+	json_writer_key(writer, SLICE("protocolVersion"));
+	json_writer_string(writer, scheduler->protocol_version);
 	json_writer_object_end(writer);
 }
 

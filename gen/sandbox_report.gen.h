@@ -35,6 +35,7 @@ struct sandbox_report_vm {
 struct sandbox_report_scheduler {
 	uint32_t requests;
 	uint32_t denials;
+	struct slice protocol_version; /* that agents spoke last: "5.0"; empty: none answered */
 };
 
 /* Sums over all vm-monitors. */

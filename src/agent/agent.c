@@ -70,6 +70,7 @@ static void stop(struct agent *agent)
 		supervisor_stop(agent->supervisor);
 	scheduler_tracking_stop(agent->schedulers);
 	agent->schedulers = NULL;
+	agent->peers.schedulers = NULL;
 	loop_timer_start(agent->loop, &agent->linger, (uint64_t)LINGER_MS * NS_PER_MS, on_lingered, agent);
 	if (agent->servers == NULL)
 		agent->servers_drained = true;

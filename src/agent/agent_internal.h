@@ -48,6 +48,7 @@ struct agent {
 	struct token_bucket vm_limiter, pod_limiter; /* protocols 9.3.1 */
 	struct vm_watch *vm_watch;
 	struct scheduler_tracking *schedulers;
+	struct plugin_versions plugin_versions;
 	struct agent_peers peers;
 	struct scaling_event_sink scaling_events;
 	struct supervisor *supervisor; /* NULL until the main loop begins */

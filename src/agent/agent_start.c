@@ -56,6 +56,9 @@ static bool read_config(struct agent *agent)
 		return false;
 	}
 	log_info(&logger, "Got config", log_json("config", agent->config.json));
+	log_info(&logger, "The config's schema decides whose behaviour it is",
+	         log_text("generation", agent_generation_name(agent->config.generation)),
+	         log_text("pluginProtocol", plugin_protocol_name(agent->config.scheduler.protocol)));
 	return true;
 }
 
@@ -114,6 +117,7 @@ static bool make_supervisor(struct agent *agent, struct error *err)
 		.kube = agent->kube,
 		.limiter = &agent->vm_limiter,
 		.patch_timeout_ns = agent->config.neonvm.request_timeout_ns,
+		.without_revision = agent->config.neonvm.no_revisions,
 		.schedulers = agent->schedulers,
 		.metrics = agent->metrics,
 	};
@@ -124,11 +128,14 @@ static bool make_supervisor(struct agent *agent, struct error *err)
 		.metrics = agent->metrics,
 		.http = agent->http,
 		.parser = &agent->parser,
+		.plugin_versions = &agent->plugin_versions,
 		.scaling_events = &agent->scaling_events,
 		.log_sink = agent->log_sink,
 		.peers = agent_peers_for_runners(&agent->peers),
 	};
 
+	plugin_versions_init(&agent->plugin_versions, agent->config.scheduler.protocol,
+	                     agent->config.scheduler.compute_unit_configured);
 	agent->supervisor = supervisor_create(&environment, err);
 	return agent->supervisor != NULL;
 }
@@ -201,11 +208,20 @@ static void on_schedulers_unknown(void *context, const struct error *err)
 	fail_main_loop(context, "starting scheduler watch server", err);
 }
 
+static void on_scheduler_changed(void *context)
+{
+	struct agent *agent = context;
+
+	if (agent->supervisor != NULL)
+		supervisor_scheduler_changed(agent->supervisor);
+}
+
 static void on_vms_known(void *context)
 {
 	static const struct scheduler_tracking_handler HANDLER = {
 		.on_started = on_schedulers_known,
 		.on_start_failed = on_schedulers_unknown,
+		.on_changed = on_scheduler_changed,
 	};
 	struct agent *agent = context;
 	const struct scheduler_tracking_options options = {
@@ -213,6 +229,7 @@ static void on_vms_known(void *context)
 		.client = agent->kube,
 		.limiter = &agent->pod_limiter,
 		.scheduler_name = agent->config.scheduler.scheduler_name,
+		.sticky = agent->config.scheduler.sticky,
 		.metrics = agent->metrics,
 		.log_sink = agent->log_sink,
 	};
@@ -249,6 +266,7 @@ static bool start_vm_watch(struct agent *agent)
 		.client = agent->kube,
 		.node_name = agent->arguments->node_name,
 		.scheduler_name = agent->config.scheduler.scheduler_name,
+		.generation = agent->config.generation,
 		.limiter = &agent->vm_limiter,
 		.metrics = agent->metrics,
 		.vm_metrics = agent->vm_metrics,
@@ -264,13 +282,15 @@ static bool start_vm_watch(struct agent *agent)
 
 static bool make_parts(struct agent *agent)
 {
+	bool late_2023 = agent->config.generation == AGENT_GENERATION_A;
 	struct error err;
 
-	agent->metrics = agent_metrics_create(&err);
+	agent->metrics = late_2023 ? agent_metrics_create_late_2023(agent->config.billing.present, &err)
+	                           : agent_metrics_create(&err);
 	if (agent->metrics == NULL)
 		goto failed;
 	agent_metrics_follow_log(agent->metrics, agent->log_sink);
-	agent->vm_metrics = vm_metrics_create(&err);
+	agent->vm_metrics = late_2023 ? vm_metrics_create_late_2023(&err) : vm_metrics_create(&err);
 	if (agent->vm_metrics == NULL)
 		goto failed;
 	agent->http = http_client_create(agent->loop, &err);

@@ -37,7 +37,7 @@ static int run_help(int argc, char **argv)
 	command = commands_find(argv[1]);
 	if (command == NULL)
 		return options_complain(&command_help, "there is no subcommand \"%s\"", argv[1]);
-	(void)fputs(command->help, stdout);
+	options_print_help(command);
 	return EXIT_OK;
 }
 

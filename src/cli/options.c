@@ -66,9 +66,16 @@ int options_complain(const struct command *command, const char *format, ...)
 	return EXIT_USAGE;
 }
 
-static int print_help(const struct command *command)
+void options_print_help(const struct command *command)
 {
 	(void)fputs(command->help, stdout);
+	if (command->help_2 != NULL)
+		(void)fputs(command->help_2, stdout);
+}
+
+static int print_help(const struct command *command)
+{
+	options_print_help(command);
 	return EXIT_OK;
 }
 

@@ -50,4 +50,7 @@ int options_complain(const struct command *command, const char *format, ...) __a
 /* The candidate that differs least from text, or NULL if none is close. For "did you mean". */
 const char *options_closest(const char *text, const char *const *candidates, size_t count);
 
+/* On standard output. */
+void options_print_help(const struct command *command);
+
 #endif

@@ -35,17 +35,21 @@ static bool can_show_table(void)
 static int run_sandbox(int argc, char **argv)
 {
 	static const char *const REPORTS[] = { "text", "json", NULL };
+	static const char *const GENERATIONS[] = { "A", "B", NULL };
 	uint64_t vms = SANDBOX_DEFAULT_VMS, nodes = SANDBOX_DEFAULT_NODES, seed = 1;
 	struct option_list outages = { .count = 0 };
 	struct sandbox_option_texts texts = { .outages = outages.values };
 	struct sandbox_options sandbox = { .vms = 0 };
-	int report = SANDBOX_REPORT_TEXT, rest = 0;
+	int report = SANDBOX_REPORT_TEXT, generation = 1, rest = 0;
 	const struct option options[] = {
 		{ .name = "vms", .kind = OPTION_NUMBER, .number = &vms, .low = 1, .high = WORKLOAD_VMS_MAX },
 		{ .name = "nodes", .kind = OPTION_NUMBER, .number = &nodes, .low = 1, .high = WORKLOAD_NODES_MAX },
 		{ .name = "seed", .kind = OPTION_NUMBER, .number = &seed, .low = 0, .high = UINT64_MAX },
 		{ .name = "duration", .kind = OPTION_TEXT, .text = &texts.duration },
 		{ .name = "speed", .kind = OPTION_TEXT, .text = &texts.speed },
+		{ .name = "generation", .kind = OPTION_CHOICE, .choice = &generation, .choices = GENERATIONS },
+		{ .name = "plugin-protocol", .kind = OPTION_TEXT, .text = &texts.plugin_protocol },
+		{ .name = "metrics-prefix", .kind = OPTION_TEXT, .text = &texts.metrics_prefix },
 		{ .name = "outage", .kind = OPTION_LIST, .list = &outages },
 		{ .name = "stop-agent-at", .kind = OPTION_TEXT, .text = &texts.stop_agent_at },
 		{ .name = "report", .kind = OPTION_CHOICE, .choice = &report, .choices = REPORTS },
@@ -64,6 +68,7 @@ static int run_sandbox(int argc, char **argv)
 	sandbox.vms = (unsigned)vms;
 	sandbox.nodes = (unsigned)nodes;
 	sandbox.seed = seed;
+	sandbox.generation.late_2023 = generation == 0;
 	sandbox.report = (enum sandbox_report)report;
 	sandbox.live = report == SANDBOX_REPORT_TEXT && can_show_table();
 	if (!sandbox_options_read(&sandbox, &texts, &err))
@@ -98,6 +103,11 @@ const struct command command_sandbox = {
 		"  --duration D           length of the run, \"40s\", \"5m\"; wall time\n"
 		"  --speed X              divides the seconds in the agent's configuration, 0.1 to 100 (default: 4);\n"
 		"                         they are rounded up to whole seconds, at least 1\n"
+		"  --generation A|B       whose cluster it is: that of late 2023 (A) or the newest (default: B); see below\n"
+		"  --plugin-protocol RELEASE\n"
+		"                         the scheduler plugin's release, whose protocol the agent has to find out: v0.19,\n"
+		"                         v0.21, v0.22, v0.25, v0.27, v0.41 or newest; see below\n"
+		"  --metrics-prefix P     names of metrics begin with host_ (default) or node_; the latter needs A\n"
 		"  --outage PEER@START+LENGTH\n"
 		"                         takes a peer of the agent away for a while; may be given several times. PEER is\n"
 		"                         plugin (the scheduler plugin), api (the Kubernetes API), or monitor:N (the\n"
@@ -109,6 +119,10 @@ const struct command command_sandbox = {
 		"  --help                 print this text\n"
 		"  --version              print the version\n"
 		"\n"
+		"Exit status: 0 if nothing was found that isn't as the workload states it (a run that ended before anything\n"
+		"could be judged says so in its report), 1 otherwise or if the sandbox can't run, 2 for bad usage.\n"
+		"\n",
+	.help_2 =
 		"A run has phases of equal length: as many as fit, each of at least 8 s and 24 s / speed + 2 s (with more\n"
 		"than 40 VMs longer, since an agent patches 50 times a second at most). In each, the workload states how\n"
 		"many compute units (250m CPU, 1 GiB) a VM must have by its end. VMs by their kind of workload:\n"
@@ -128,10 +142,21 @@ const struct command command_sandbox = {
 		"VM without the label that enables scaling, and every further node has two VMs and no agent: an agent that\n"
 		"touches any of those is a mismatch.\n"
 		"\n"
-		"VMs that an outage concerns are judged again when a phase ends long enough after it (the least length of a\n"
-		"phase), so that outages must end that long before the run does.\n"
+		"Generations: with A the agent reads the configuration of late 2023 and does what that asks for, and plugin,\n"
+		"vm-monitors and the NeonVM controller are of that time: memory goes up and down slot by slot, there are no\n"
+		"revisions, lfc VMs stay at their least size. Which version of the plugin's protocol an agent comes to:\n"
+		"  --plugin-protocol   stands for        A        B\n"
+		"  v0.19               v0.7 to v0.19     2.0      2.0\n"
+		"  v0.21               v0.20 and v0.21   2.0      2.1\n"
+		"  v0.22               v0.22             2.0      3.0\n"
+		"  v0.25               v0.23 to v0.25    2.0      4.0\n"
+		"  v0.27               v0.26 and v0.27   refused  4.0\n"
+		"  v0.41               v0.28 to v0.41    refused  5.0\n"
+		"  newest              since v0.42       refused  5.0\n"
+		"Refused: those plugins want to be told the compute unit, which an agent of generation A learns from them.\n"
+		"Without the option the plugin is v0.19 with A, newest with B, and agents speak 2.0 and 5.0 from the start.\n"
 		"\n"
-		"Exit status: 0 if nothing was found that isn't as the workload states it (a run that ended before anything\n"
-		"could be judged says so in its report), 1 otherwise or if the sandbox can't run, 2 for bad usage.\n",
+		"VMs that an outage concerns are judged again when a phase ends long enough after it (the least length of a\n"
+		"phase), so that outages must end that long before the run does.\n",
 	.run = run_sandbox,
 };

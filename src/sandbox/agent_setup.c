@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "gen/agent_config.gen.h"
+#include "sandbox/agent_config_2023.h"
 #include "sandbox/workload.h"
 
 enum { CONFIG_BYTES_MAX = 16384 };
@@ -95,7 +96,7 @@ static void fill_peers(struct agent_config_config *config, double speed)
 	};
 }
 
-bool agent_setup_write_config(double speed, struct buffer *out, struct error *err)
+bool agent_setup_write_config(double speed, bool negotiates, struct buffer *out, struct error *err)
 {
 	struct agent_config_config config = {
 		.referesh_state_interval_seconds = scaled(5, speed),
@@ -113,6 +114,8 @@ bool agent_setup_write_config(double speed, struct buffer *out, struct error *er
 	fill_scaling(&config);
 	fill_monitor(&config.monitor, speed);
 	fill_peers(&config, speed);
+	config.scheduler.has_protocol_version = negotiates;
+	config.scheduler.protocol_version = SLICE("auto");
 	return agent_config_config_to_json(&config, out, err);
 }
 
@@ -134,8 +137,15 @@ static bool write_file(const struct agent_setup *setup, const char *name, struct
 	return true;
 }
 
-static bool fill_folder(const struct agent_setup *setup, double speed, const char *token, struct slice ca_pem,
-                        struct error *err)
+static bool write_config(double speed, const struct sandbox_generation *generation, struct buffer *out,
+                         struct error *err)
+{
+	return generation->late_2023 ? agent_config_2023_write(speed, generation, out, err)
+	                             : agent_setup_write_config(speed, generation->negotiates, out, err);
+}
+
+static bool fill_folder(const struct agent_setup *setup, double speed, const struct sandbox_generation *generation,
+                        const char *token, struct slice ca_pem, struct error *err)
 {
 	char path[AGENT_SETUP_PATH_BYTES + 64];
 	struct buffer config;
@@ -148,14 +158,14 @@ static bool fill_folder(const struct agent_setup *setup, double speed, const cha
 	written = write_file(setup, "serviceaccount/token", slice_of(token), err) &&
 	          write_file(setup, "serviceaccount/ca.crt", ca_pem, err) &&
 	          write_file(setup, "serviceaccount/namespace", SLICE("kube-system"), err) &&
-	          agent_setup_write_config(speed, &config, err) &&
+	          write_config(speed, generation, &config, err) &&
 	          write_file(setup, "config.json", buffer_slice(&config), err);
 	buffer_destroy(&config);
 	return written;
 }
 
-bool agent_setup_create(struct agent_setup *ret_setup, double speed, const char *token, struct slice ca_pem,
-                        struct error *err)
+bool agent_setup_create(struct agent_setup *ret_setup, double speed, const struct sandbox_generation *generation,
+                        const char *token, struct slice ca_pem, struct error *err)
 {
 	const char *parent = getenv("TMPDIR");
 	struct agent_setup setup;
@@ -170,7 +180,7 @@ bool agent_setup_create(struct agent_setup *ret_setup, double speed, const char 
 		error_set_errno(err, errno, setup.folder);
 		return getenv("TMPDIR") == parent ? error_wrap(err, "a folder in $TMPDIR") : false;
 	}
-	if (!fill_folder(&setup, speed, token, ca_pem, err)) {
+	if (!fill_folder(&setup, speed, generation, token, ca_pem, err)) {
 		agent_setup_remove(&setup);
 		return false;
 	}

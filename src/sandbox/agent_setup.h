@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/slice.h"
+#include "sandbox/generation.h"
 
 enum {
 	AGENT_SETUP_SYSTEM_PORT = 9100,
@@ -44,13 +45,13 @@ struct agent_environment {
 
 /*
  * Appends the agent's configuration as JSON: the values as shipped (spec agent-runtime 2.2), all seconds divided by speed,
- * rounded up, at least 1.
+ * rounded up, at least 1. negotiates: the agent is to find out the version of the scheduler plugin's protocol.
  */
-bool agent_setup_write_config(double speed, struct buffer *out, struct error *err);
+bool agent_setup_write_config(double speed, bool negotiates, struct buffer *out, struct error *err);
 
 /* Makes the folder below $TMPDIR or /tmp, with everything in it. Only this user can read it. */
-bool agent_setup_create(struct agent_setup *ret_setup, double speed, const char *token, struct slice ca_pem,
-                        struct error *err);
+bool agent_setup_create(struct agent_setup *ret_setup, double speed, const struct sandbox_generation *generation,
+                        const char *token, struct slice ca_pem, struct error *err);
 
 /* The file for what an agent writes: log_path, or if that is NULL FOLDER/NODE.log, written to room. */
 const char *agent_setup_log_path(const struct agent_setup *setup, const char *node, const char *log_path,

@@ -57,7 +57,10 @@ void cluster_set_demand(const struct cluster_vm *vm)
 
 	if (vm->index >= workload->options.vms)
 		return;
-	demand = demand_of_phase(workload_phase(workload, vm->index, vm->cluster->phase), vm->plugged_bytes);
+	demand = workload->options.generation.late_2023
+	                 ? demand_of_phase_2023(workload_phase(workload, vm->index, vm->cluster->phase),
+	                                        vm->plugged_bytes)
+	                 : demand_of_phase(workload_phase(workload, vm->index, vm->cluster->phase), vm->plugged_bytes);
 	guest_set_demand(vm->guest, &demand);
 }
 
@@ -157,6 +160,7 @@ static bool start_control_plane(struct cluster *cluster, struct error *err)
 		.address = cluster_address(cluster, ADDRESS_API, AGENT_SETUP_API_PORT),
 		.token = cluster->token,
 		.user = USER,
+		.late_2023 = cluster->workload->options.generation.late_2023,
 		.speed = cluster->workload->options.speed,
 	};
 	char scheduler_address[ADDRESS_TEXT_BYTES];
@@ -183,6 +187,7 @@ static bool start_plugin(struct cluster *cluster, struct error *err)
 		scheduler_plugin_start(cluster->loop, &address, workload->options.speed, &handler, cluster, err);
 	if (cluster->plugin == NULL)
 		return false;
+	scheduler_plugin_be(cluster->plugin, sandbox_generation_plugin(&workload->options.generation));
 	for (unsigned i = 0; i < workload->options.nodes; i++) {
 		unsigned units = ROOMY_NODE_UNITS;
 		char name[CLUSTER_NODE_NAME_BYTES];

@@ -150,10 +150,12 @@ static bool add_to_control_plane(struct cluster *cluster, const struct cluster_v
 
 	(void)snprintf(endpoint, sizeof endpoint, "ep-%s", vm->name);
 	(void)snprintf(project, sizeof project, "project-%s", vm->name);
-	if (plan->plugged != plan->initial) {
+	if (plan->plugged != plan->initial && !cluster->workload->options.generation.late_2023) {
 		added.target_revision = 41;
 		added.target_flags = 1;
 		added.current_revision = 40;
+	}
+	if (plan->plugged != plan->initial) {
 		added.plugged_cpu_milli = plan->plugged * WORKLOAD_UNIT_CPU_MILLI;
 		added.plugged_slots = (uint16_t)plan->plugged;
 	}
@@ -184,6 +186,8 @@ static bool start_guest(struct cluster *cluster, struct cluster_vm *vm, const st
 		.monitor_port = AGENT_SETUP_MONITOR_PORT,
 		.cpu_milli = plan->plugged * WORKLOAD_UNIT_CPU_MILLI,
 		.memory_bytes = plan->plugged * WORKLOAD_UNIT_BYTES,
+		.metrics_prefix = sandbox_generation_prefix(&cluster->workload->options.generation),
+		.late_2023 = cluster->workload->options.generation.late_2023,
 		.page_padding_kb = 20, /* a page of 30 kB, as of a small VM (surroundings 4.1.7) */
 	};
 
@@ -206,6 +210,8 @@ bool cluster_add_vm(struct cluster *cluster, unsigned index, struct error *err)
 		.node = vm->node,
 		.is_vm = true,
 		.use = cluster_resources(plan.initial),
+		.maximum = cluster_resources(plan.autoscaling ? plan.max : 0),
+		.slot_bytes = WORKLOAD_UNIT_BYTES,
 	};
 
 	address_print_host(&address, false, pod_ip);

@@ -206,6 +206,8 @@ struct control_plane *control_plane_start(struct loop *loop, const struct contro
 	if (plane->store != NULL)
 		plane->controller =
 			neonvm_controller_create(loop, plane->store, options->speed, &neonvm_handler, context, err);
+	if (plane->controller != NULL && options->late_2023)
+		neonvm_controller_be_late_2023(plane->controller);
 	if (plane->controller != NULL &&
 	    api_access_grant(&plane->access, options->token, options->user, AGENT_RULES,
 	                     sizeof AGENT_RULES / sizeof *AGENT_RULES, err) &&

@@ -85,6 +85,7 @@ struct control_plane_options {
 	const char
 		*token; /* the agent's bearer token; it has the rights of the agent as deployed (spec protocols 9.4) */
 	const char *user;              /* "system:serviceaccount:kube-system:autoscaler-agent" for error texts */
+	bool late_2023;                /* the NeonVM controller is of that time */
 	double speed;                  /* divides the typical times of the controller */
 	uint64_t bookmark_interval_ns; /* 0: a minute */
 };

@@ -102,7 +102,7 @@ bool report_init(struct report *report, const struct judge *judge, const struct 
 	*report = (struct report){
 		.anything_judged = judge->judgements > 0,
 		.message = {
-			.generation = SLICE("B"),
+			.generation = slice_of(sandbox_generation_name(&options->generation)),
 			.seed = options->seed,
 			.duration_seconds = (double)duration_ms / 1000,
 			.speed = options->speed,
@@ -110,7 +110,8 @@ bool report_init(struct report *report, const struct judge *judge, const struct 
 			.phases = judge->phase + 1,
 			.ignored_vms = cluster_vm_count(cluster) - options->vms,
 			.vms_count = options->vms,
-			.scheduler = { .requests = scheduler.requests, .denials = scheduler.denials },
+			.scheduler = { .requests = scheduler.requests, .denials = scheduler.denials,
+			               .protocol_version = slice_of(plugin_release_version_name(scheduler.version)) },
 			.api = { .lists = api.lists, .watches = api.watches, .patches = api.patches },
 			.agent = { .max_resident_kib = usage->max_resident_kib, .cpu_seconds = (double)usage->cpu_us / 1e6 },
 		},
@@ -217,10 +218,11 @@ bool report_print_text(const struct report *report, struct buffer *out, struct e
 {
 	const struct sandbox_report_report *message = &report->message;
 
-	buffer_append_format(out, "ballast sandbox: %u VM%s on %u node%s, seed %llu, speed %g, %.1f s, %u phase%s\n\n",
-	                     (unsigned)message->vms_count, plural(message->vms_count), message->nodes,
-	                     plural(message->nodes), (unsigned long long)message->seed, message->speed,
-	                     message->duration_seconds, message->phases, plural(message->phases));
+	buffer_append_format(
+		out, "ballast sandbox: %u VM%s on %u node%s, %sseed %llu, speed %g, %.1f s, %u phase%s\n\n",
+		(unsigned)message->vms_count, plural(message->vms_count), message->nodes, plural(message->nodes),
+		slice_equal_text(message->generation, "A") ? "generation A, " : "", (unsigned long long)message->seed,
+		message->speed, message->duration_seconds, message->phases, plural(message->phases));
 	buffer_append_text(out, "VM           workload    range  final  goal judged  patches   up  down  denied  "
 	                        "phase: seconds to its goal\n");
 	for (size_t i = 0; i < message->vms_count; i++)

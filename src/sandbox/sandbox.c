@@ -297,6 +297,7 @@ static bool set_up(struct sandbox *sandbox, struct error *err)
 		.vms = options->vms,
 		.nodes = options->nodes,
 		.speed = options->speed,
+		.generation = options->generation,
 		.duration_ns = options->duration_ns,
 	};
 
@@ -314,8 +315,8 @@ static bool set_up(struct sandbox *sandbox, struct error *err)
 	sandbox->cluster = cluster_start(sandbox->loop, sandbox->workload, &handler, sandbox, err);
 	if (sandbox->cluster == NULL)
 		return advise_on_address(err);
-	return agent_setup_create(&sandbox->setup, options->speed, cluster_token(sandbox->cluster),
-	                          cluster_ca_pem(sandbox->cluster), err);
+	return agent_setup_create(&sandbox->setup, options->speed, &options->generation,
+	                          cluster_token(sandbox->cluster), cluster_ca_pem(sandbox->cluster), err);
 }
 
 static void do_nothing(void *context)

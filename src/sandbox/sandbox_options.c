@@ -92,6 +92,8 @@ bool sandbox_options_read(struct sandbox_options *options, const struct sandbox_
 	options->speed = SANDBOX_DEFAULT_SPEED;
 	if (texts->speed != NULL && !read_speed(texts->speed, &options->speed, err))
 		return false;
+	if (!sandbox_generation_read(&options->generation, texts->plugin_protocol, texts->metrics_prefix, err))
+		return false;
 	return read_times(options, texts, err) && read_outages(options, texts, err) && check_end(options, err);
 }
 

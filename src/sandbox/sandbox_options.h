@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "sandbox/generation.h"
 #include "sandbox/outage.h"
 
 enum { SANDBOX_DEFAULT_VMS = 6, SANDBOX_DEFAULT_NODES = 3, SANDBOX_DEFAULT_SPEED = 4, SANDBOX_DEFAULT_SECONDS = 60 };
@@ -20,6 +21,7 @@ struct sandbox_options {
 	unsigned nodes;
 	uint64_t seed;
 	double speed;
+	struct sandbox_generation generation;
 	uint64_t duration_ns; /* 0: until a signal */
 	bool stops_agent;
 	uint64_t stop_agent_ns;
@@ -36,6 +38,8 @@ struct sandbox_option_texts {
 	const char *speed;
 	const char *duration;
 	const char *stop_agent_at;
+	const char *plugin_protocol;
+	const char *metrics_prefix;
 	const char *const *outages;
 	size_t outage_count;
 };

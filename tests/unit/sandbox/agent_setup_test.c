@@ -21,6 +21,8 @@
 
 enum { TEXT_BYTES = 8192 };
 
+static const struct sandbox_generation NEWEST = { .late_2023 = false };
+
 static char folder[] = "/tmp/ballast-agent-setup-test-XXXXXX";
 
 static int make_folder(void **state)
@@ -44,7 +46,7 @@ static void load(double speed, struct arena *arena, struct agent_config *ret_con
 	char path[AGENT_SETUP_PATH_BYTES + 16];
 	struct error err;
 
-	assert_true(agent_setup_create(&setup, speed, "t", SLICE("c"), &err));
+	assert_true(agent_setup_create(&setup, speed, &NEWEST, "t", SLICE("c"), &err));
 	(void)snprintf(path, sizeof path, "%s/config.json", setup.folder);
 	arena_init(arena, AGENT_CONFIG_ARENA_BYTES);
 	if (!agent_config_load(path, arena, ret_config, &text, &err))
@@ -117,7 +119,7 @@ static void the_folder_has_the_service_account_and_is_private(void **state)
 	struct stat status;
 	struct error err;
 
-	assert_true(agent_setup_create(&setup, 4, "secret", SLICE("-----BEGIN"), &err));
+	assert_true(agent_setup_create(&setup, 4, &NEWEST, "secret", SLICE("-----BEGIN"), &err));
 	assert_int_equal(stat(setup.folder, &status), 0);
 	assert_int_equal(status.st_mode & 0777, 0700);
 	expect_file(&setup, "serviceaccount/token", "secret");
@@ -135,13 +137,13 @@ static void a_folder_that_cant_be_made_is_an_error(void **state)
 	struct error err;
 
 	setenv("TMPDIR", "/nonexistent", 1);
-	assert_false(agent_setup_create(&setup, 4, "t", SLICE("c"), &err));
+	assert_false(agent_setup_create(&setup, 4, &NEWEST, "t", SLICE("c"), &err));
 	setenv("TMPDIR", folder, 1);
 	assert_int_equal(err.code, ERROR_SYSTEM);
 	assert_string_equal(setup.folder, "untouched");
 	/* Short of memory, what was made so far goes again. */
 	memory_fail_at(1);
-	assert_false(agent_setup_create(&setup, 4, "t", SLICE("c"), &err));
+	assert_false(agent_setup_create(&setup, 4, &NEWEST, "t", SLICE("c"), &err));
 	memory_fail_at(0);
 	assert_int_equal(err.code, ERROR_NO_MEMORY);
 }
@@ -175,7 +177,7 @@ static void logs_are_appended_or_lie_in_the_folder(void **state)
 	struct error err;
 	int log;
 
-	assert_true(agent_setup_create(&setup, 4, "t", SLICE("c"), &err));
+	assert_true(agent_setup_create(&setup, 4, &NEWEST, "t", SLICE("c"), &err));
 	(void)snprintf(path, sizeof path, "%s/shared", setup.folder);
 	for (int i = 0; i < 2; i++) {
 		log = agent_setup_open_log(&setup, "node-a", path, &err);

@@ -38,7 +38,7 @@ static void scene_open(struct scene *scene)
 	*scene = (struct scene){
 		.cluster = { .vm_count = 3,
 		             .api = { .lists = 2, .watches = 3, .patches = 4 },
-		             .scheduler = { .requests = 12, .denials = 1 } },
+		             .scheduler = { .requests = 12, .denials = 1, .version = 7 } },
 		.usage = { .max_resident_kib = 1536, .cpu_us = 213157 },
 	};
 	scene->workload = workload_create(&options, &err);
@@ -104,7 +104,7 @@ static void json_has_everything_in_one_line(void **state)
 	            "\"expectedFinalCU\":4,\"judged\":true,\"patches\":1,\"upscales\":1,\"downscales\":0,"
 	            "\"deniedDownscales\":5,\"secondsToReachGoal\":[1.2],"
 	            "\"goals\":[{\"phase\":1,\"expectedCU\":4,\"secondsToReachGoal\":1.2}]}],"
-	            "\"scheduler\":{\"requests\":12,\"denials\":1},"
+	            "\"scheduler\":{\"requests\":12,\"denials\":1,\"protocolVersion\":\"5.0\"},"
 	            "\"monitor\":{\"connections\":2,\"upscales\":4,\"downscales\":6,\"healthChecks\":8},"
 	            "\"api\":{\"lists\":2,\"watches\":3,\"patches\":4},"
 	            "\"agent\":{\"maxResidentKiB\":1536,\"cpuSeconds\":0.213157},\"outages\":[],\"mismatches\":[]}\n");

@@ -301,7 +301,7 @@ static void a_compute_unit_of_nothing_breaks_the_core_when_it_divides(void **sta
 	struct core_desired desired;
 	struct error err;
 
-	core.config.compute_unit.cpu_milli = 0;
+	core.compute_unit.cpu_milli = 0;
 	assert_true(core_desired_resources(&core, 0, &desired, &err));
 	core_monitor_active(&core, true);
 	assert_true(core_monitor_upscale_requested(&core, 0, false, true, &err));
