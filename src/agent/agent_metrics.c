@@ -4,9 +4,9 @@
  */
 #include "agent/agent_metrics.h"
 
-#include "agent/agent_metrics_process.h"
 #include "agent/limits.h"
 #include "base/memory.h"
+#include "metrics/process_metrics.h"
 #include "metrics/registry.h"
 
 #define A "autoscaling_agent_"
@@ -184,7 +184,7 @@ static const struct metrics_family_options FAMILIES[FAMILY_COUNT] = {
 struct agent_metrics {
 	struct metrics_registry *registry;
 	struct metrics_family *families[FAMILY_COUNT];
-	struct agent_metrics_process process;
+	struct process_metrics process;
 	const struct log_sink *log_sink; /* NULL: none to follow */
 };
 
@@ -255,7 +255,7 @@ static bool add_families(struct agent_metrics *metrics, struct error *err)
 		if (metrics->families[i] == NULL)
 			return false;
 	}
-	return agent_metrics_process_init(&metrics->process, metrics->registry, err);
+	return process_metrics_init(&metrics->process, metrics->registry, err);
 }
 
 /* Adding 0 makes a series. */
@@ -312,7 +312,7 @@ bool agent_metrics_print(struct agent_metrics *metrics, struct buffer *page, str
 {
 	if (metrics->log_sink != NULL)
 		metrics_set(metrics->families[LOG_LINES_DROPPED], NULL, (double)log_dropped_lines(metrics->log_sink));
-	agent_metrics_process_update(&metrics->process);
+	process_metrics_update(&metrics->process);
 	if (metrics_registry_print(metrics->registry, page, err))
 		return true;
 	add_one(metrics, PAGE_ERRORS, "encoding", 1);

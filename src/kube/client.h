@@ -83,5 +83,7 @@ struct kube_call *kube_client_send(struct kube_client *client, const struct kube
 void kube_call_cancel(struct kube_call *call);
 /* Inside on_done: what the last reply's Retry-After asked for, or 0. */
 uint64_t kube_call_retry_after_ns(const struct kube_call *call);
+/* Inside on_done: the body of a refusal, as far as it was kept (KUBE_ERROR_BODY_BYTES); mostly a Status. */
+struct slice kube_call_refusal(const struct kube_call *call);
 
 #endif

@@ -16,6 +16,7 @@
 enum { CONFIG_BYTES_MAX = 16384 };
 
 static const char ACCOUNT_FOLDER[] = "serviceaccount";
+static const char EXTENDER_FOLDER[] = "extender";
 
 /* ---- the configuration ---- */
 
@@ -178,6 +179,17 @@ bool agent_setup_create(struct agent_setup *ret_setup, double speed, const char 
 	return true;
 }
 
+bool agent_setup_add_extender(const struct agent_setup *setup, const char *token, struct slice ca_pem,
+                              char ret_path[AGENT_SETUP_LOG_PATH_BYTES], struct error *err)
+{
+	(void)snprintf(ret_path, AGENT_SETUP_LOG_PATH_BYTES, "%s/%s", setup->folder, EXTENDER_FOLDER);
+	if (mkdir(ret_path, 0700) != 0)
+		return error_set_errno(err, errno, ret_path);
+	return write_file(setup, "extender/token", slice_of(token), err) &&
+	       write_file(setup, "extender/ca.crt", ca_pem, err) &&
+	       write_file(setup, "extender/namespace", SLICE("kube-system"), err);
+}
+
 const char *agent_setup_log_path(const struct agent_setup *setup, const char *node, const char *log_path,
                                  char room[AGENT_SETUP_LOG_PATH_BYTES])
 {
@@ -245,6 +257,8 @@ void agent_setup_remove(struct agent_setup *setup)
 	if (setup->folder[0] == '\0')
 		return;
 	(void)snprintf(path, sizeof path, "%s/%s", setup->folder, ACCOUNT_FOLDER);
+	remove_files(path);
+	(void)snprintf(path, sizeof path, "%s/%s", setup->folder, EXTENDER_FOLDER);
 	remove_files(path);
 	remove_files(setup->folder);
 	setup->folder[0] = '\0';

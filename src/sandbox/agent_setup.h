@@ -52,6 +52,10 @@ bool agent_setup_write_config(double speed, struct buffer *out, struct error *er
 bool agent_setup_create(struct agent_setup *ret_setup, double speed, const char *token, struct slice ca_pem,
                         struct error *err);
 
+/* Adds another service account's folder, for the extender; ret_path is what BALLAST_SERVICEACCOUNT_DIR shall say. */
+bool agent_setup_add_extender(const struct agent_setup *setup, const char *token, struct slice ca_pem,
+                              char ret_path[AGENT_SETUP_LOG_PATH_BYTES], struct error *err);
+
 /* The file for what an agent writes: log_path, or if that is NULL FOLDER/NODE.log, written to room. */
 const char *agent_setup_log_path(const struct agent_setup *setup, const char *node, const char *log_path,
                                  char room[AGENT_SETUP_LOG_PATH_BYTES]);

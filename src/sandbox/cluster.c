@@ -200,7 +200,7 @@ static bool start_plugin(struct cluster *cluster, struct error *err)
 
 static void place_agents(struct cluster *cluster)
 {
-	cluster->agent_count = cluster->workload->has_full_node ? 2 : 1;
+	cluster->agent_count = cluster->workload->has_full_node ? 2 : cluster->workload->options.vms > 0;
 	for (unsigned i = 0; i < cluster->agent_count; i++) {
 		struct address address = cluster_address(cluster, ADDRESS_AGENTS + i, 0);
 
@@ -233,6 +233,8 @@ static unsigned count_vms(const struct workload *workload)
 	unsigned agents = workload->has_full_node ? 2 : 1;
 	unsigned others = 1;
 
+	if (workload->options.vms == 0)
+		return 0;
 	if (workload->options.nodes > agents)
 		others += CLUSTER_IGNORED_ON_NODE * (workload->options.nodes - agents);
 	return workload->options.vms + others;
@@ -320,12 +322,45 @@ bool cluster_set_away(struct cluster *cluster, const struct outage *outage, bool
 	case OUTAGE_API:
 		control_plane_set_available(cluster->plane, !away);
 		return true;
+	case OUTAGE_EXTENDER:
+		return true; /* not a part of this */
 	case OUTAGE_PLUGIN:
 		/* As when the process crashes in its place: the pod stays, and isn't ready meanwhile. */
 		return scheduler_plugin_set_available(cluster->plugin, !away, err) &&
 		       control_plane_set_pod_ready(cluster->plane, "kube-system", SCHEDULER_POD, !away, err);
 	}
 	return true;
+}
+
+struct control_plane *cluster_control_plane(const struct cluster *cluster)
+{
+	return cluster->plane;
+}
+
+struct address cluster_extender_address(const struct cluster *cluster, uint16_t port)
+{
+	return cluster_address(cluster, ADDRESS_EXTENDER, port);
+}
+
+const char *cluster_api_address(const struct cluster *cluster)
+{
+	return cluster->api_address;
+}
+
+void cluster_set_faults(struct cluster *cluster, struct faults *faults)
+{
+	control_plane_set_faults(cluster->plane, faults);
+	scheduler_plugin_set_faults(cluster->plugin, faults);
+}
+
+void cluster_set_monitor_fault(struct cluster *cluster, unsigned vm, enum fault_kind kind, bool faulty)
+{
+	struct guest_monitor_faults faults = { .work_ms = faulty ? FAULT_SLOW_MS_MAX : 0 };
+
+	if (kind == FAULT_MONITOR_CLOSED)
+		guest_set_monitor_available(cluster->vms[vm].guest, !faulty);
+	else
+		guest_set_monitor_faults(cluster->vms[vm].guest, &faults);
 }
 
 unsigned cluster_vm_count(const struct cluster *cluster)

@@ -17,6 +17,7 @@
 #include "sandbox/agent_setup.h"
 #include "sandbox/cluster_size.h"
 #include "sandbox/control_plane.h"
+#include "sandbox/faults.h"
 #include "sandbox/guest.h"
 #include "sandbox/outage.h"
 #include "sandbox/scheduler_plugin.h"
@@ -56,6 +57,17 @@ struct cluster *cluster_start(struct loop *loop, const struct workload *workload
 void cluster_destroy(struct cluster *cluster); /* NULL is fine */
 /* How many open files a cluster for this workload needs, and whoever runs it. Agents need fewer. */
 unsigned cluster_descriptors(const struct workload *workload);
+
+/* The API server, for peers inside this process. */
+struct control_plane *cluster_control_plane(const struct cluster *cluster);
+/* An address for the extender. */
+struct address cluster_extender_address(const struct cluster *cluster, uint16_t port);
+/* The text lives as long as the cluster. */
+const char *cluster_api_address(const struct cluster *cluster);
+/* API and plugin meet these faults from now on; they must outlive the cluster. */
+void cluster_set_faults(struct cluster *cluster, struct faults *faults);
+/* FAULT_MONITOR_CLOSED or FAULT_MONITOR_SLOW comes over the vm-monitor of a VM that is scaled, or leaves it again. */
+void cluster_set_monitor_fault(struct cluster *cluster, unsigned vm, enum fault_kind kind, bool faulty);
 
 /* For the agents: the only token that the API accepts, and the CA that signed its certificate. */
 const char *cluster_token(const struct cluster *cluster);

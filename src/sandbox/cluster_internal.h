@@ -16,7 +16,13 @@ enum {
 };
 
 /* Places in the address block. */
-enum { ADDRESS_API, ADDRESS_PLUGIN, ADDRESS_AGENTS, ADDRESS_GUESTS = ADDRESS_AGENTS + CLUSTER_AGENTS_MAX };
+enum {
+	ADDRESS_API,
+	ADDRESS_PLUGIN,
+	ADDRESS_EXTENDER,
+	ADDRESS_AGENTS,
+	ADDRESS_GUESTS = ADDRESS_AGENTS + CLUSTER_AGENTS_MAX
+};
 
 struct cluster_vm {
 	struct cluster *cluster;

@@ -18,9 +18,14 @@ static bool parse_peer(struct slice peer, struct outage *ret_outage, struct erro
 		ret_outage->peer = OUTAGE_API;
 		return true;
 	}
+	if (slice_equal_text(peer, "extender")) {
+		ret_outage->peer = OUTAGE_EXTENDER;
+		return true;
+	}
 	if (!slice_equal_text(slice_take_until(&rest, ':'), "monitor") || !slice_to_u64(rest, &number) || number == 0 ||
 	    number > WORKLOAD_VMS_MAX)
-		return error_set(err, ERROR_SYNTAX, "\"%.*s\" is none of plugin, api, monitor:N", SLICE_ARGS(peer));
+		return error_set(err, ERROR_SYNTAX, "\"%.*s\" is none of plugin, api, extender, monitor:N",
+		                 SLICE_ARGS(peer));
 	ret_outage->peer = OUTAGE_MONITOR;
 	ret_outage->vm = (unsigned)number - 1;
 	return true;
@@ -62,7 +67,7 @@ bool outage_parse(struct slice text, struct outage *ret_outage, struct error *er
 
 static bool concerns(const struct outage *outage, unsigned vm)
 {
-	return outage->peer != OUTAGE_MONITOR || outage->vm == vm;
+	return outage->peer != OUTAGE_EXTENDER && (outage->peer != OUTAGE_MONITOR || outage->vm == vm);
 }
 
 bool outages_leave_settled(const struct outage *outages, size_t count, unsigned vm, uint64_t at_ns, uint64_t settle_ns)
@@ -84,7 +89,10 @@ void outage_print_option(const struct outage *outage, char text[OUTAGE_PEER_BYTE
 	if (outage->peer == OUTAGE_MONITOR)
 		(void)snprintf(text, OUTAGE_PEER_BYTES, "monitor:%u", outage->vm + 1);
 	else
-		(void)snprintf(text, OUTAGE_PEER_BYTES, "%s", outage->peer == OUTAGE_PLUGIN ? "plugin" : "api");
+		(void)snprintf(text, OUTAGE_PEER_BYTES, "%s",
+		               outage->peer == OUTAGE_PLUGIN ? "plugin"
+		               : outage->peer == OUTAGE_API  ? "api"
+		                                             : "extender");
 }
 
 void outage_print_peer(const struct outage *outage, char *text, size_t size)
@@ -98,6 +106,9 @@ void outage_print_peer(const struct outage *outage, char *text, size_t size)
 		break;
 	case OUTAGE_API:
 		(void)snprintf(text, size, "Kubernetes API");
+		break;
+	case OUTAGE_EXTENDER:
+		(void)snprintf(text, size, "extender");
 		break;
 	}
 }

@@ -15,7 +15,7 @@ enum { OUTAGES_MAX = 32, OUTAGE_PEER_BYTES = 16 };
 
 #define OUTAGE_TIME_MAX_NS (UINT64_C(30) * 24 * 3600 * 1000000000) /* of start and of length */
 
-enum outage_peer { OUTAGE_PLUGIN, OUTAGE_MONITOR, OUTAGE_API };
+enum outage_peer { OUTAGE_PLUGIN, OUTAGE_MONITOR, OUTAGE_API, OUTAGE_EXTENDER };
 
 struct outage {
 	enum outage_peer peer;
@@ -33,7 +33,7 @@ bool outage_parse(struct slice text, struct outage *ret_outage, struct error *er
 bool outages_leave_settled(const struct outage *outages, size_t count, unsigned vm, uint64_t at_ns, uint64_t settle_ns);
 
 bool outage_same_peer(const struct outage *a, const struct outage *b);
-/* As outage_parse takes it: "plugin", "monitor:2", "api". */
+/* As outage_parse takes it: "plugin", "monitor:2", "api", "extender". */
 void outage_print_option(const struct outage *outage, char text[OUTAGE_PEER_BYTES]);
 /* "scheduler plugin", "vm-monitor of VM 2", "Kubernetes API". */
 void outage_print_peer(const struct outage *outage, char *text, size_t size);

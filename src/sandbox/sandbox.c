@@ -48,7 +48,12 @@ void sandbox_finish(struct sandbox *sandbox, bool phase_complete, bool judged)
 		loop_timer_stop(sandbox->loop, &sandbox->outages[i].start);
 		loop_timer_stop(sandbox->loop, &sandbox->outages[i].end);
 	}
+	/* An end that nobody could foresee comes amid faults. */
+	if (sandbox->options->faults != FAULTS_NONE && !sandbox->faults.quiet)
+		judge_disturbed(&sandbox->judge, sandbox->duration_ns);
+	sandbox_faults_stop(sandbox);
 	if (judged) {
+		sandbox_pods_judge(sandbox);
 		judge_phase_end(&sandbox->judge, sandbox->cluster, sandbox->duration_ns, phase_complete);
 		judge_end(&sandbox->judge, sandbox->cluster);
 	} else {
@@ -126,7 +131,9 @@ static void begin_phase(struct sandbox *sandbox)
 	cluster_begin_phase(sandbox->cluster, sandbox->phase);
 	judge_phase_begin(&sandbox->judge, sandbox->cluster, sandbox->phase, sandbox_elapsed_ns(sandbox));
 	live_view_set_phase(sandbox->view, sandbox->phase);
-	tell_phase(sandbox);
+	if (sandbox->options->vms > 0)
+		tell_phase(sandbox);
+	sandbox_faults_begin_phase(sandbox);
 	start_timer_at(sandbox, &sandbox->phase_timer, (sandbox->phase + 1) * sandbox->workload->phase_length_ns,
 	               on_phase_end, sandbox);
 }
@@ -179,7 +186,8 @@ static void set_away(struct sandbox_outage *outage, bool away)
 	outage_print_peer(outage->outage, peer, sizeof peer);
 	live_view_event(sandbox->view, "outage: %s is %s", peer, away ? "away" : "back");
 	show_outages(sandbox);
-	if (!cluster_set_away(sandbox->cluster, outage->outage, away, &err))
+	if (outage->outage->peer == OUTAGE_EXTENDER ? !sandbox_extender_set_away(sandbox, away, &err)
+	                                            : !cluster_set_away(sandbox->cluster, outage->outage, away, &err))
 		judge_mismatch(&sandbox->judge, "outage of the %s: %s", peer, err.text);
 }
 
@@ -315,7 +323,8 @@ static bool set_up(struct sandbox *sandbox, struct error *err)
 	if (sandbox->cluster == NULL)
 		return advise_on_address(err);
 	return agent_setup_create(&sandbox->setup, options->speed, cluster_token(sandbox->cluster),
-	                          cluster_ca_pem(sandbox->cluster), err);
+	                          cluster_ca_pem(sandbox->cluster), err) &&
+	       sandbox_pods_set_up(sandbox, err);
 }
 
 static void do_nothing(void *context)
@@ -342,6 +351,9 @@ static bool start(struct sandbox *sandbox, struct error *err)
 		if (!sandbox_agent_start(sandbox, i, err))
 			return false;
 	}
+	if (!sandbox_pods_start(sandbox, err))
+		return false;
+	sandbox_faults_start(sandbox);
 	begin_phase(sandbox);
 	plan_outages(sandbox);
 	if (sandbox->options->stops_agent)
@@ -359,6 +371,7 @@ static bool print_report(struct sandbox *sandbox, struct error *err)
 
 	buffer_init(&text, REPORT_BYTES_MAX);
 	ok = report_init(&report, &sandbox->judge, sandbox->cluster, sandbox->duration_ns, &sandbox->usage, err) &&
+	     sandbox_pods_report(sandbox, &report, err) &&
 	     (sandbox->options->report == SANDBOX_REPORT_JSON ? report_print_json(&report, &text, err)
 	                                                      : report_print_text(&report, &text, err));
 	if (ok && (fwrite(text.data, 1, text.length, stdout) != text.length || fflush(stdout) != 0))
@@ -378,6 +391,7 @@ static void tear_down(struct sandbox *sandbox)
 	for (unsigned i = 0; i < CLUSTER_AGENTS_MAX; i++)
 		child_process_destroy(sandbox->agents[i].process);
 	live_view_destroy(sandbox->view);
+	sandbox_pods_tear_down(sandbox);
 	cluster_destroy(sandbox->cluster);
 	judge_destroy(&sandbox->judge);
 	sandbox_signals_end(sandbox);

@@ -25,6 +25,7 @@ void sandbox_agents_signal(struct sandbox *sandbox, int signal_number)
 		if (sandbox->agents[i].process != NULL)
 			child_process_signal(sandbox->agents[i].process, signal_number);
 	}
+	sandbox_extender_signal(sandbox, signal_number);
 }
 
 /* ---- the end ---- */
@@ -46,6 +47,8 @@ static void on_late(void *context)
 			judge_mismatch(&sandbox->judge, "the agent of %s didn't end within %d s of SIGTERM",
 			               agent->place.node, AGENT_STOP_S);
 	}
+	if (sandbox_extender_is_late(sandbox))
+		judge_mismatch(&sandbox->judge, "the extender didn't end in time after SIGTERM");
 	sandbox_agents_signal(sandbox, SIGKILL);
 }
 

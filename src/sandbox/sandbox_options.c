@@ -44,6 +44,8 @@ static bool read_outages(struct sandbox_options *options, const struct sandbox_o
 
 		if (!outage_parse(slice_of(texts->outages[i]), outage, err))
 			return error_wrap(err, "--outage");
+		if (outage->peer == OUTAGE_EXTENDER && options->pods == 0)
+			return error_set(err, ERROR_LIMIT, "--outage: there is no extender without --pods");
 		if (outage->peer == OUTAGE_MONITOR && outage->vm >= options->vms)
 			return error_set(err, ERROR_LIMIT, "--outage: there is no VM %u, only %u", outage->vm + 1,
 			                 options->vms);
@@ -66,6 +68,22 @@ static bool read_times(struct sandbox_options *options, const struct sandbox_opt
 	    !read_duration("--stop-agent-at", texts->stop_agent_at, &options->stop_agent_ns, err))
 		return false;
 	return true;
+}
+
+static bool read_pods(struct sandbox_options *options, const struct sandbox_option_texts *texts, struct error *err)
+{
+	options->wait_for_reservation_ns = 0;
+	if (options->vms == 0 && options->pods == 0)
+		return error_set(err, ERROR_LIMIT, "--vms: with 0 VMs there must be --pods");
+	if (texts->wait_for_reservation == NULL)
+		return true;
+	if (options->pods == 0)
+		return error_set(err, ERROR_LIMIT, "--wait-for-reservation: there is no extender without --pods");
+	if (!read_duration("--wait-for-reservation", texts->wait_for_reservation, &options->wait_for_reservation_ns,
+	                   err))
+		return false;
+	return options->wait_for_reservation_ns <= (uint64_t)SANDBOX_WAIT_MOST_S * NS_PER_S ||
+	       error_set(err, ERROR_LIMIT, "--wait-for-reservation: more than %d s", SANDBOX_WAIT_MOST_S);
 }
 
 /* The end must find the VMs at their sizes: whatever disturbs them ends in time. */
@@ -92,7 +110,8 @@ bool sandbox_options_read(struct sandbox_options *options, const struct sandbox_
 	options->speed = SANDBOX_DEFAULT_SPEED;
 	if (texts->speed != NULL && !read_speed(texts->speed, &options->speed, err))
 		return false;
-	return read_times(options, texts, err) && read_outages(options, texts, err) && check_end(options, err);
+	return read_pods(options, texts, err) && read_times(options, texts, err) && read_outages(options, texts, err) &&
+	       check_end(options, err);
 }
 
 uint64_t sandbox_options_end_ns(const struct sandbox_options *options)

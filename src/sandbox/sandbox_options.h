@@ -9,15 +9,22 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "sandbox/faults.h"
 #include "sandbox/outage.h"
 
 enum { SANDBOX_DEFAULT_VMS = 6, SANDBOX_DEFAULT_NODES = 3, SANDBOX_DEFAULT_SPEED = 4, SANDBOX_DEFAULT_SECONDS = 60 };
+
+enum { SANDBOX_WAIT_MOST_S = 4 }; /* what the extender takes */
 
 enum sandbox_report { SANDBOX_REPORT_TEXT, SANDBOX_REPORT_JSON };
 
 struct sandbox_options {
 	unsigned vms; /* that are scaled, on node-a and the full node */
 	unsigned nodes;
+	unsigned pods;                    /* 0: no extender either */
+	uint64_t wait_for_reservation_ns; /* the extender's; 0: it doesn't wait */
+	bool node_names;                  /* the scheduler sends the extender names only */
+	enum fault_level faults;
 	uint64_t seed;
 	double speed;
 	uint64_t duration_ns; /* 0: until a signal */
@@ -36,6 +43,7 @@ struct sandbox_option_texts {
 	const char *speed;
 	const char *duration;
 	const char *stop_agent_at;
+	const char *wait_for_reservation;
 	const char *const *outages;
 	size_t outage_count;
 };

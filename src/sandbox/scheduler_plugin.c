@@ -50,6 +50,7 @@ struct scheduler_plugin {
 	struct http_server *server; /* NULL during an outage */
 	struct scheduler_capacity capacity;
 	struct pending_call *pending;
+	struct faults *faults; /* NULL: none */
 	struct loop_timer grant_timer;
 	struct scheduler_plugin_counters counters;
 };
@@ -188,7 +189,8 @@ static unsigned book(struct scheduler_plugin *plugin, struct scheduler_pod *pod,
 	return resources_has_greater(pod->reserved, pending->last_permit) ? GROWTH_MS : DENIAL_MS;
 }
 
-static void serve(struct scheduler_plugin *plugin, struct http_call *call, const struct plugin_agent_request *request)
+static void serve(struct scheduler_plugin *plugin, struct http_call *call, const struct plugin_agent_request *request,
+                  uint64_t delay_ns)
 {
 	struct scheduler_pod *pod =
 		scheduler_capacity_find(&plugin->capacity, request->pod.namespace, request->pod.name);
@@ -218,8 +220,27 @@ static void serve(struct scheduler_plugin *plugin, struct http_call *call, const
 	pending->next = plugin->pending;
 	plugin->pending = pending;
 	http_call_set_context(call, pending);
-	loop_timer_start(plugin->loop, &pending->timer, scaled_ns(plugin, book(plugin, pod, request, pending)), answer,
-	                 pending);
+	loop_timer_start(plugin->loop, &pending->timer,
+	                 scaled_ns(plugin, book(plugin, pod, request, pending)) + delay_ns, answer, pending);
+}
+
+static void serve_or_fail(struct scheduler_plugin *plugin, struct http_call *call,
+                          const struct plugin_agent_request *request)
+{
+	switch (plugin->faults != NULL ? faults_draw(plugin->faults, FAULTS_OF_PLUGIN) : FAULT_NONE) {
+	case FAULT_PLUGIN_ERROR:
+		refuse(plugin, call, 500, "request handler panicked");
+		return;
+	case FAULT_PLUGIN_CLOSED:
+		plugin->counters.errors++;
+		http_call_abort(call, true);
+		return;
+	case FAULT_PLUGIN_SLOW:
+		serve(plugin, call, request, faults_slow_ns(plugin->faults));
+		return;
+	default:
+		serve(plugin, call, request, 0);
+	}
 }
 
 static void on_request(void *context, struct http_call *call)
@@ -247,7 +268,7 @@ static void on_request(void *context, struct http_call *call)
 	else if (!check_request(&request, text, sizeof text))
 		refuse(plugin, call, 400, text);
 	else
-		serve(plugin, call, &request);
+		serve_or_fail(plugin, call, &request);
 	arena_destroy(&arena);
 }
 
@@ -413,6 +434,11 @@ bool scheduler_plugin_set_available(struct scheduler_plugin *plugin, bool availa
 		return open_server(plugin, err);
 	close_server(plugin);
 	return true;
+}
+
+void scheduler_plugin_set_faults(struct scheduler_plugin *plugin, struct faults *faults)
+{
+	plugin->faults = faults;
 }
 
 void scheduler_plugin_destroy(struct scheduler_plugin *plugin)

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "net/address.h"
 #include "net/loop.h"
+#include "sandbox/faults.h"
 
 struct scheduler_plugin;
 
@@ -67,6 +68,8 @@ struct scheduler_plugin_counters scheduler_plugin_counters(const struct schedule
  * annotations that the real plugin reads back; requests that waited for an answer don't.
  */
 bool scheduler_plugin_set_available(struct scheduler_plugin *plugin, bool available, struct error *err);
+/* Requests meet these faults from now on; they must outlive the plugin. NULL: none. */
+void scheduler_plugin_set_faults(struct scheduler_plugin *plugin, struct faults *faults);
 void scheduler_plugin_destroy(struct scheduler_plugin *plugin);
 
 #endif

@@ -65,6 +65,36 @@ static void texts_are_read(void **state)
 	assert_int_equal(options.outages[2].start_ns, 0);
 }
 
+static void pods_bring_the_extender_with_its_outage_and_its_wait(void **state)
+{
+	(void)state;
+	static const char *const outages[] = { "extender@1s+8s" };
+	struct sandbox_options options = { .pods = 3 };
+	struct sandbox_option_texts texts = { .wait_for_reservation = "2s", .outages = outages, .outage_count = 1 };
+	char text[OUTAGE_PEER_BYTES];
+	struct error err;
+
+	assert_true(sandbox_options_read(&options, &texts, &err));
+	assert_int_equal(options.wait_for_reservation_ns, 2 * SECOND);
+	assert_int_equal(options.outages[0].peer, OUTAGE_EXTENDER);
+	outage_print_option(&options.outages[0], text);
+	assert_string_equal(text, "extender");
+	/* It disturbs no VM. */
+	assert_true(outages_leave_settled(options.outages, 1, 0, 9 * SECOND, 8 * SECOND));
+	texts.wait_for_reservation = "5s";
+	assert_false(sandbox_options_read(&options, &texts, &err));
+	assert_string_equal(err.text, "--wait-for-reservation: more than 4 s");
+	options.pods = 0;
+	assert_false(sandbox_options_read(&options, &texts, &err));
+	assert_string_equal(err.text, "--vms: with 0 VMs there must be --pods");
+	options.vms = 1;
+	assert_false(sandbox_options_read(&options, &texts, &err));
+	assert_string_equal(err.text, "--wait-for-reservation: there is no extender without --pods");
+	texts.wait_for_reservation = NULL;
+	assert_false(sandbox_options_read(&options, &texts, &err));
+	assert_string_equal(err.text, "--outage: there is no extender without --pods");
+}
+
 static void an_agent_may_be_stopped_at_once(void **state)
 {
 	(void)state;
@@ -93,9 +123,11 @@ static void nonsense_is_refused_with_the_option_named(void **state)
 		{ .stop_agent_at = "61s", .text = "--stop-agent-at: the run has ended by then" },
 		{ .outage = "plugin@10s", .text = "--outage: \"plugin@10s\" isn't PEER@START+LENGTH" },
 		{ .outage = "plugin+10s", .text = "--outage: \"plugin+10s\" isn't PEER@START+LENGTH" },
-		{ .outage = "disk@10s+1s", .text = "--outage: \"disk\" is none of plugin, api, monitor:N" },
-		{ .outage = "monitor@10s+1s", .text = "--outage: \"monitor\" is none of plugin, api, monitor:N" },
-		{ .outage = "monitor:0@10s+1s", .text = "--outage: \"monitor:0\" is none of plugin, api, monitor:N" },
+		{ .outage = "disk@10s+1s", .text = "--outage: \"disk\" is none of plugin, api, extender, monitor:N" },
+		{ .outage = "monitor@10s+1s",
+		  .text = "--outage: \"monitor\" is none of plugin, api, extender, monitor:N" },
+		{ .outage = "monitor:0@10s+1s",
+		  .text = "--outage: \"monitor:0\" is none of plugin, api, extender, monitor:N" },
 		{ .outage = "monitor:7@10s+1s", .text = "--outage: there is no VM 7, only 6" },
 		{ .outage = "api@-1s+1s", .text = "--outage: start: \"-1s\" is negative" },
 		{ .outage = "api@1s+0s", .text = "--outage: length: an outage of no time" },
@@ -203,6 +235,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_arguments_it_runs_for_a_minute_or_live_without_end),
 		cmocka_unit_test(texts_are_read),
+		cmocka_unit_test(pods_bring_the_extender_with_its_outage_and_its_wait),
 		cmocka_unit_test(an_agent_may_be_stopped_at_once),
 		cmocka_unit_test(nonsense_is_refused_with_the_option_named),
 		cmocka_unit_test(many_vms_need_a_longer_run),

@@ -93,21 +93,24 @@ static void json_has_everything_in_one_line(void **state)
 	scene_open(&scene);
 	gather(&scene, 8 * SECOND);
 	assert_true(report_print_json(&scene.report, &scene.text, &err));
-	expect_text(&scene,
-	            "{\"generation\":\"B\",\"seed\":7,\"durationSeconds\":8,\"speed\":4,\"nodes\":1,\"phases\":1,"
-	            "\"ignoredVMs\":1,\"vms\":["
-	            "{\"name\":\"pine\",\"workload\":\"ramp\",\"minCU\":1,\"maxCU\":8,\"finalCU\":2,"
-	            "\"expectedFinalCU\":2,\"judged\":true,\"patches\":1,\"upscales\":1,\"downscales\":0,"
-	            "\"deniedDownscales\":0,\"secondsToReachGoal\":[0.4],"
-	            "\"goals\":[{\"phase\":1,\"expectedCU\":2,\"secondsToReachGoal\":0.4}]},"
-	            "{\"name\":\"oak\",\"workload\":\"held\",\"minCU\":1,\"maxCU\":8,\"finalCU\":4,"
-	            "\"expectedFinalCU\":4,\"judged\":true,\"patches\":1,\"upscales\":1,\"downscales\":0,"
-	            "\"deniedDownscales\":5,\"secondsToReachGoal\":[1.2],"
-	            "\"goals\":[{\"phase\":1,\"expectedCU\":4,\"secondsToReachGoal\":1.2}]}],"
-	            "\"scheduler\":{\"requests\":12,\"denials\":1},"
-	            "\"monitor\":{\"connections\":2,\"upscales\":4,\"downscales\":6,\"healthChecks\":8},"
-	            "\"api\":{\"lists\":2,\"watches\":3,\"patches\":4},"
-	            "\"agent\":{\"maxResidentKiB\":1536,\"cpuSeconds\":0.213157},\"outages\":[],\"mismatches\":[]}\n");
+	expect_text(
+		&scene,
+		"{\"generation\":\"B\",\"seed\":7,\"durationSeconds\":8,\"speed\":4,\"nodes\":1,\"phases\":1,"
+		"\"ignoredVMs\":1,\"vms\":["
+		"{\"name\":\"pine\",\"workload\":\"ramp\",\"minCU\":1,\"maxCU\":8,\"finalCU\":2,"
+		"\"expectedFinalCU\":2,\"judged\":true,\"patches\":1,\"upscales\":1,\"downscales\":0,"
+		"\"deniedDownscales\":0,\"secondsToReachGoal\":[0.4],"
+		"\"goals\":[{\"phase\":1,\"expectedCU\":2,\"secondsToReachGoal\":0.4}]},"
+		"{\"name\":\"oak\",\"workload\":\"held\",\"minCU\":1,\"maxCU\":8,\"finalCU\":4,"
+		"\"expectedFinalCU\":4,\"judged\":true,\"patches\":1,\"upscales\":1,\"downscales\":0,"
+		"\"deniedDownscales\":5,\"secondsToReachGoal\":[1.2],"
+		"\"goals\":[{\"phase\":1,\"expectedCU\":4,\"secondsToReachGoal\":1.2}]}],"
+		"\"scheduler\":{\"requests\":12,\"denials\":1},"
+		"\"monitor\":{\"connections\":2,\"upscales\":4,\"downscales\":6,\"healthChecks\":8},"
+		"\"api\":{\"lists\":2,\"watches\":3,\"patches\":4},"
+		"\"agent\":{\"maxResidentKiB\":1536,\"cpuSeconds\":0.213157},\"outages\":[],\"mismatches\":[],\"pods\":[],"
+		"\"capacity\":{\"promisedTwice\":0,\"reserved\":0,\"rejected\":0,\"volumes\":0,\"refusedVolumes\":0},"
+		"\"faults\":[]}\n");
 	scene_close(&scene);
 }
 
