@@ -63,6 +63,25 @@ struct sandbox_report_outage {
 	double end_seconds;
 };
 
+struct sandbox_report_billed_vm {
+	struct slice name;
+	double expected_cpu_seconds; /* what it really had, while the agents ran */
+	uint64_t billed_cpu_seconds;
+	uint64_t billed_active_seconds;
+};
+
+/* Sums over all VMs on nodes with an agent. */
+struct sandbox_report_billing {
+	double expected_cpu_seconds;
+	uint64_t billed_cpu_seconds;
+	uint32_t duplicates; /* events that came again; they count once */
+	uint32_t lost;       /* events that never came */
+	uint32_t events;
+	uint32_t scaling_events;
+	struct sandbox_report_billed_vm *vms;
+	size_t vms_count;
+};
+
 struct sandbox_report_report {
 	struct slice generation;
 	uint64_t seed;
@@ -79,6 +98,7 @@ struct sandbox_report_report {
 	struct sandbox_report_agent agent;
 	struct sandbox_report_outage *outages;
 	size_t outages_count;
+	struct sandbox_report_billing billing;
 	struct slice *mismatches;
 	size_t mismatches_count;
 };
@@ -97,6 +117,10 @@ bool sandbox_report_api_decode(struct json_reader *reader, struct sandbox_report
 bool sandbox_report_agent_decode(struct json_reader *reader, struct sandbox_report_agent *ret_agent, struct error *err);
 bool sandbox_report_outage_decode(struct json_reader *reader, struct sandbox_report_outage *ret_outage,
                                   struct error *err);
+bool sandbox_report_billed_vm_decode(struct json_reader *reader, struct sandbox_report_billed_vm *ret_vm,
+                                     struct error *err);
+bool sandbox_report_billing_decode(struct json_reader *reader, struct sandbox_report_billing *ret_billing,
+                                   struct error *err);
 bool sandbox_report_report_decode(struct json_reader *reader, struct sandbox_report_report *ret_report,
                                   struct error *err);
 
@@ -115,6 +139,10 @@ bool sandbox_report_agent_from_json(struct slice text, struct arena *arena, stru
                                     struct error *err);
 bool sandbox_report_outage_from_json(struct slice text, struct arena *arena, struct sandbox_report_outage *ret_outage,
                                      struct error *err);
+bool sandbox_report_billed_vm_from_json(struct slice text, struct arena *arena, struct sandbox_report_billed_vm *ret_vm,
+                                        struct error *err);
+bool sandbox_report_billing_from_json(struct slice text, struct arena *arena,
+                                      struct sandbox_report_billing *ret_billing, struct error *err);
 bool sandbox_report_report_from_json(struct slice text, struct arena *arena, struct sandbox_report_report *ret_report,
                                      struct error *err);
 
@@ -126,6 +154,8 @@ void sandbox_report_monitor_encode(struct json_writer *writer, const struct sand
 void sandbox_report_api_encode(struct json_writer *writer, const struct sandbox_report_api *api);
 void sandbox_report_agent_encode(struct json_writer *writer, const struct sandbox_report_agent *agent);
 void sandbox_report_outage_encode(struct json_writer *writer, const struct sandbox_report_outage *outage);
+void sandbox_report_billed_vm_encode(struct json_writer *writer, const struct sandbox_report_billed_vm *vm);
+void sandbox_report_billing_encode(struct json_writer *writer, const struct sandbox_report_billing *billing);
 void sandbox_report_report_encode(struct json_writer *writer, const struct sandbox_report_report *report);
 
 /* The same, asking at once: false if there was no room, or a number that JSON can't say. */
@@ -139,6 +169,10 @@ bool sandbox_report_api_to_json(const struct sandbox_report_api *api, struct buf
 bool sandbox_report_agent_to_json(const struct sandbox_report_agent *agent, struct buffer *buffer, struct error *err);
 bool sandbox_report_outage_to_json(const struct sandbox_report_outage *outage, struct buffer *buffer,
                                    struct error *err);
+bool sandbox_report_billed_vm_to_json(const struct sandbox_report_billed_vm *vm, struct buffer *buffer,
+                                      struct error *err);
+bool sandbox_report_billing_to_json(const struct sandbox_report_billing *billing, struct buffer *buffer,
+                                    struct error *err);
 bool sandbox_report_report_to_json(const struct sandbox_report_report *report, struct buffer *buffer,
                                    struct error *err);
 

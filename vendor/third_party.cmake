@@ -27,9 +27,21 @@ function(add_mbedtls target)
   endif()
 endfunction()
 
+# Without its file functions (gz*); packing and unpacking in memory only.
+set(zlib_dir ${BALLAST_VENDOR_DIR}/zlib)
+file(GLOB zlib_sources ${zlib_dir}/*.c)
+
+function(add_zlib target)
+  add_library(${target} STATIC EXCLUDE_FROM_ALL ${zlib_sources})
+  target_include_directories(${target} SYSTEM PUBLIC ${zlib_dir})
+  target_compile_definitions(${target} PUBLIC Z_SOLO ZLIB_CONST)
+endfunction()
+
 foreach(variant IN LISTS variants)
   add_llhttp(llhttp${variant})
   add_mbedtls(mbedtls${variant})
+  add_zlib(zlib${variant})
   use_toolchain(llhttp${variant})
   use_toolchain(mbedtls${variant})
+  use_toolchain(zlib${variant})
 endforeach()

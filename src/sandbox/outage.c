@@ -18,9 +18,14 @@ static bool parse_peer(struct slice peer, struct outage *ret_outage, struct erro
 		ret_outage->peer = OUTAGE_API;
 		return true;
 	}
+	if (slice_equal_text(peer, "receiver")) {
+		ret_outage->peer = OUTAGE_RECEIVER;
+		return true;
+	}
 	if (!slice_equal_text(slice_take_until(&rest, ':'), "monitor") || !slice_to_u64(rest, &number) || number == 0 ||
 	    number > WORKLOAD_VMS_MAX)
-		return error_set(err, ERROR_SYNTAX, "\"%.*s\" is none of plugin, api, monitor:N", SLICE_ARGS(peer));
+		return error_set(err, ERROR_SYNTAX, "\"%.*s\" is none of plugin, api, monitor:N, receiver",
+		                 SLICE_ARGS(peer));
 	ret_outage->peer = OUTAGE_MONITOR;
 	ret_outage->vm = (unsigned)number - 1;
 	return true;
@@ -60,8 +65,15 @@ bool outage_parse(struct slice text, struct outage *ret_outage, struct error *er
 	return true;
 }
 
+bool outage_concerns_vms(const struct outage *outage)
+{
+	return outage->peer != OUTAGE_RECEIVER;
+}
+
 static bool concerns(const struct outage *outage, unsigned vm)
 {
+	if (!outage_concerns_vms(outage))
+		return false;
 	return outage->peer != OUTAGE_MONITOR || outage->vm == vm;
 }
 
@@ -81,10 +93,14 @@ bool outage_same_peer(const struct outage *a, const struct outage *b)
 
 void outage_print_option(const struct outage *outage, char text[OUTAGE_PEER_BYTES])
 {
+	static const char *const NAMES[] = {
+		[OUTAGE_PLUGIN] = "plugin", [OUTAGE_API] = "api", [OUTAGE_RECEIVER] = "receiver"
+	};
+
 	if (outage->peer == OUTAGE_MONITOR)
 		(void)snprintf(text, OUTAGE_PEER_BYTES, "monitor:%u", outage->vm + 1);
 	else
-		(void)snprintf(text, OUTAGE_PEER_BYTES, "%s", outage->peer == OUTAGE_PLUGIN ? "plugin" : "api");
+		(void)snprintf(text, OUTAGE_PEER_BYTES, "%s", NAMES[outage->peer]);
 }
 
 void outage_print_peer(const struct outage *outage, char *text, size_t size)
@@ -98,6 +114,9 @@ void outage_print_peer(const struct outage *outage, char *text, size_t size)
 		break;
 	case OUTAGE_API:
 		(void)snprintf(text, size, "Kubernetes API");
+		break;
+	case OUTAGE_RECEIVER:
+		(void)snprintf(text, size, "event receiver");
 		break;
 	}
 }
