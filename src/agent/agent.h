@@ -25,6 +25,7 @@ struct agent_arguments {
 	const char *kubernetes_host;
 	const char *kubernetes_port;
 	const char *credentials_dir; /* NULL: the usual one */
+	const char *kubeconfig;      /* file, or several with ':' between, in place of these three */
 	const char *listen_address;  /* of the metrics and dump servers; a literal address */
 	uint32_t api_qps;            /* requests to Kubernetes */
 	uint32_t api_burst;

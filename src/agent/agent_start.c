@@ -65,6 +65,7 @@ static bool make_kube_client(struct agent *agent)
 	struct kube_client_options options = {
 		.host = arguments->kubernetes_host,
 		.credentials_dir = is_given(arguments->credentials_dir) ? arguments->credentials_dir : NULL,
+		.kubeconfig = is_given(arguments->kubeconfig) ? arguments->kubeconfig : NULL,
 		.user_agent = USER_AGENT,
 		.logger = agent_logger(agent),
 	};
@@ -72,7 +73,7 @@ static bool make_kube_client(struct agent *agent)
 	uint64_t now_ns = loop_now_ns(agent->loop);
 	struct error err;
 
-	if (is_given(arguments->kubernetes_port) &&
+	if (options.kubeconfig == NULL && is_given(arguments->kubernetes_port) &&
 	    (!slice_to_u64(slice_of(arguments->kubernetes_port), &port) || port == 0 || port > UINT16_MAX)) {
 		error_set(&err, ERROR_SYNTAX, "KUBERNETES_SERVICE_PORT \"%s\" is no port", arguments->kubernetes_port);
 		goto failed;
@@ -84,7 +85,9 @@ static bool make_kube_client(struct agent *agent)
 	    token_bucket_init(&agent->pod_limiter, arguments->api_qps, arguments->api_burst, now_ns, &err))
 		return true;
 failed:
-	agent_fail(agent, "Failed to get in-cluster K8s config", slice_of(err.text));
+	agent_fail(agent,
+	           options.kubeconfig != NULL ? "Failed to use the kubeconfig" : "Failed to get in-cluster K8s config",
+	           slice_of(err.text));
 	return false;
 }
 

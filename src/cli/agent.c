@@ -17,6 +17,7 @@ static int run_agent(int argc, char **argv)
 	static const char *const LEVELS[] = { "debug", "info", "warn", "error", "panic", NULL };
 	static const char *const FORMATS[] = { "json", "text", NULL };
 	const char *config = getenv("CONFIG_PATH");
+	const char *kubeconfig = getenv("KUBECONFIG");
 	const char *listen_address = "0.0.0.0";
 	const char *grace = NULL;
 	uint64_t qps = AGENT_API_QPS, burst = AGENT_API_BURST;
@@ -24,6 +25,7 @@ static int run_agent(int argc, char **argv)
 	int level = LOG_INFO, format = LOG_FORMAT_JSON, rest = 0;
 	const struct option options[] = {
 		{ .name = "config", .kind = OPTION_TEXT, .text = &config },
+		{ .name = "kubeconfig", .kind = OPTION_TEXT, .text = &kubeconfig },
 		{ .name = "listen-address", .kind = OPTION_TEXT, .text = &listen_address },
 		{ .name = "api-qps", .kind = OPTION_NUMBER, .number = &qps, .low = 1, .high = AGENT_API_RATE_MAX },
 		{ .name = "api-burst", .kind = OPTION_NUMBER, .number = &burst, .low = 1, .high = AGENT_API_RATE_MAX },
@@ -53,6 +55,7 @@ static int run_agent(int argc, char **argv)
 		.kubernetes_host = getenv("KUBERNETES_SERVICE_HOST"),
 		.kubernetes_port = getenv("KUBERNETES_SERVICE_PORT"),
 		.credentials_dir = getenv("BALLAST_SERVICEACCOUNT_DIR"),
+		.kubeconfig = kubeconfig,
 		.listen_address = listen_address,
 		.api_qps = (uint32_t)qps,
 		.api_burst = (uint32_t)burst,
@@ -75,6 +78,8 @@ const struct command command_agent = {
 		"\n"
 		"Options:\n"
 		"  --config PATH          configuration file (default: $CONFIG_PATH)\n"
+		"  --kubeconfig PATH      how to reach Kubernetes from outside a pod (default: $KUBECONFIG, else the\n"
+		"                         pod's service account)\n"
 		"  --listen-address IP    address of the metrics and dump servers (default: 0.0.0.0)\n"
 		"  --api-qps N            requests to Kubernetes per second, 1 to 1000000 (default: 50)\n"
 		"  --api-burst N          requests to Kubernetes at once, 1 to 1000000 (default: 100)\n"
@@ -89,6 +94,7 @@ const struct command command_agent = {
 		"  CONFIG_PATH            configuration file\n"
 		"  K8S_NODE_NAME          name of the node; required\n"
 		"  K8S_POD_IP             address of the pod; required\n"
+		"  KUBECONFIG             kubeconfig files, with ':' between; the current context is used\n"
 		"  KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT\n"
 		"                         the API server; required\n"
 		"  BALLAST_SERVICEACCOUNT_DIR\n"
