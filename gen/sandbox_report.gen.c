@@ -1048,6 +1048,209 @@ bool sandbox_report_fault_count_to_json(const struct sandbox_report_fault_count 
 	return json_writer_check(&writer, "FaultCount", err);
 }
 
+bool sandbox_report_billed_vm_decode(struct json_reader *reader, struct sandbox_report_billed_vm *ret_vm,
+                                     struct error *err)
+{
+	enum {
+		FIELD_NAME,
+		FIELD_EXPECTED_CPU_SECONDS,
+		FIELD_BILLED_CPU_SECONDS,
+		FIELD_BILLED_ACTIVE_SECONDS,
+	};
+	static const struct json_field FIELDS[] = {
+		[FIELD_NAME] = {.key = {"name", 4}},
+		[FIELD_EXPECTED_CPU_SECONDS] = {.key = {"expectedCpuSeconds", 18}},
+		[FIELD_BILLED_CPU_SECONDS] = {.key = {"billedCpuSeconds", 16}},
+		[FIELD_BILLED_ACTIVE_SECONDS] = {.key = {"billedActiveSeconds", 19}},
+	};
+	static const struct json_message MESSAGE = {
+		.fields = FIELDS,
+		.field_count = sizeof FIELDS / sizeof FIELDS[0],
+	};
+	struct sandbox_report_billed_vm vm = {0};
+	struct json_object object = json_object_begin(reader, &MESSAGE, err);
+
+	while (json_object_next(reader, &object, err)) {
+		switch (object.field) {
+		case FIELD_NAME:
+			object.ok = json_reader_string(reader, &vm.name, err);
+			break;
+		case FIELD_EXPECTED_CPU_SECONDS:
+			object.ok = json_reader_double(reader, &vm.expected_cpu_seconds, err);
+			break;
+		case FIELD_BILLED_CPU_SECONDS:
+			object.ok = json_reader_uint64(reader, &vm.billed_cpu_seconds, err);
+			break;
+		case FIELD_BILLED_ACTIVE_SECONDS:
+			object.ok = json_reader_uint64(reader, &vm.billed_active_seconds, err);
+			break;
+		}
+	}
+	if (!json_object_end(reader, &object, err))
+		return false;
+	*ret_vm = vm;
+	return true;
+}
+
+bool sandbox_report_billed_vm_from_json(struct slice text, struct arena *arena, struct sandbox_report_billed_vm *ret_vm,
+                                        struct error *err)
+{
+	struct json_reader reader;
+	struct sandbox_report_billed_vm vm;
+
+	if (!json_reader_open(&reader, text, arena, err) ||
+	    !sandbox_report_billed_vm_decode(&reader, &vm, err) ||
+	    !json_reader_finish(&reader, err))
+		return false;
+	*ret_vm = vm;
+	return true;
+}
+
+void sandbox_report_billed_vm_encode(struct json_writer *writer, const struct sandbox_report_billed_vm *vm)
+{
+	json_writer_object_begin(writer);
+	json_writer_key(writer, SLICE("name"));
+	json_writer_string(writer, vm->name);
+	json_writer_key(writer, SLICE("expectedCpuSeconds"));
+	json_writer_double(writer, vm->expected_cpu_seconds);
+	json_writer_key(writer, SLICE("billedCpuSeconds"));
+	json_writer_uint(writer, vm->billed_cpu_seconds);
+	json_writer_key(writer, SLICE("billedActiveSeconds"));
+	json_writer_uint(writer, vm->billed_active_seconds);
+	json_writer_object_end(writer);
+}
+
+bool sandbox_report_billed_vm_to_json(const struct sandbox_report_billed_vm *vm, struct buffer *buffer,
+                                      struct error *err)
+{
+	struct json_writer writer;
+
+	json_writer_init(&writer, buffer);
+	sandbox_report_billed_vm_encode(&writer, vm);
+	return json_writer_check(&writer, "BilledVm", err);
+}
+
+static bool read_billing_vms(struct json_reader *reader, struct sandbox_report_billed_vm **ret_items, size_t *ret_count,
+                             struct error *err)
+{
+	struct json_array array = json_array_begin(reader, sizeof(struct sandbox_report_billed_vm), err);
+	struct sandbox_report_billed_vm *items = array.items;
+
+	while (json_array_next(reader, &array))
+		array.ok = sandbox_report_billed_vm_decode(reader, &items[array.index], err);
+	if (!array.ok)
+		return false;
+	*ret_items = items;
+	*ret_count = array.count;
+	return true;
+}
+
+bool sandbox_report_billing_decode(struct json_reader *reader, struct sandbox_report_billing *ret_billing,
+                                   struct error *err)
+{
+	enum {
+		FIELD_EXPECTED_CPU_SECONDS,
+		FIELD_BILLED_CPU_SECONDS,
+		FIELD_DUPLICATES,
+		FIELD_LOST,
+		FIELD_EVENTS,
+		FIELD_SCALING_EVENTS,
+		FIELD_VMS,
+	};
+	static const struct json_field FIELDS[] = {
+		[FIELD_EXPECTED_CPU_SECONDS] = {.key = {"expectedCpuSeconds", 18}},
+		[FIELD_BILLED_CPU_SECONDS] = {.key = {"billedCpuSeconds", 16}},
+		[FIELD_DUPLICATES] = {.key = {"duplicates", 10}},
+		[FIELD_LOST] = {.key = {"lost", 4}},
+		[FIELD_EVENTS] = {.key = {"events", 6}},
+		[FIELD_SCALING_EVENTS] = {.key = {"scalingEvents", 13}},
+		[FIELD_VMS] = {.key = {"vms", 3}},
+	};
+	static const struct json_message MESSAGE = {
+		.fields = FIELDS,
+		.field_count = sizeof FIELDS / sizeof FIELDS[0],
+	};
+	struct sandbox_report_billing billing = {0};
+	struct json_object object = json_object_begin(reader, &MESSAGE, err);
+
+	while (json_object_next(reader, &object, err)) {
+		switch (object.field) {
+		case FIELD_EXPECTED_CPU_SECONDS:
+			object.ok = json_reader_double(reader, &billing.expected_cpu_seconds, err);
+			break;
+		case FIELD_BILLED_CPU_SECONDS:
+			object.ok = json_reader_uint64(reader, &billing.billed_cpu_seconds, err);
+			break;
+		case FIELD_DUPLICATES:
+			object.ok = json_reader_uint32(reader, &billing.duplicates, err);
+			break;
+		case FIELD_LOST:
+			object.ok = json_reader_uint32(reader, &billing.lost, err);
+			break;
+		case FIELD_EVENTS:
+			object.ok = json_reader_uint32(reader, &billing.events, err);
+			break;
+		case FIELD_SCALING_EVENTS:
+			object.ok = json_reader_uint32(reader, &billing.scaling_events, err);
+			break;
+		case FIELD_VMS:
+			object.ok = read_billing_vms(reader, &billing.vms, &billing.vms_count, err);
+			break;
+		}
+	}
+	if (!json_object_end(reader, &object, err))
+		return false;
+	*ret_billing = billing;
+	return true;
+}
+
+bool sandbox_report_billing_from_json(struct slice text, struct arena *arena,
+                                      struct sandbox_report_billing *ret_billing, struct error *err)
+{
+	struct json_reader reader;
+	struct sandbox_report_billing billing;
+
+	if (!json_reader_open(&reader, text, arena, err) ||
+	    !sandbox_report_billing_decode(&reader, &billing, err) ||
+	    !json_reader_finish(&reader, err))
+		return false;
+	*ret_billing = billing;
+	return true;
+}
+
+void sandbox_report_billing_encode(struct json_writer *writer, const struct sandbox_report_billing *billing)
+{
+	json_writer_object_begin(writer);
+	json_writer_key(writer, SLICE("expectedCpuSeconds"));
+	json_writer_double(writer, billing->expected_cpu_seconds);
+	json_writer_key(writer, SLICE("billedCpuSeconds"));
+	json_writer_uint(writer, billing->billed_cpu_seconds);
+	json_writer_key(writer, SLICE("duplicates"));
+	json_writer_uint(writer, billing->duplicates);
+	json_writer_key(writer, SLICE("lost"));
+	json_writer_uint(writer, billing->lost);
+	json_writer_key(writer, SLICE("events"));
+	json_writer_uint(writer, billing->events);
+	json_writer_key(writer, SLICE("scalingEvents"));
+	json_writer_uint(writer, billing->scaling_events);
+	json_writer_key(writer, SLICE("vms"));
+	json_writer_array_begin(writer);
+	for (size_t i = 0; i < billing->vms_count; i++)
+		sandbox_report_billed_vm_encode(writer, &billing->vms[i]);
+	json_writer_array_end(writer);
+	json_writer_object_end(writer);
+}
+
+bool sandbox_report_billing_to_json(const struct sandbox_report_billing *billing, struct buffer *buffer,
+                                    struct error *err)
+{
+	struct json_writer writer;
+
+	json_writer_init(&writer, buffer);
+	sandbox_report_billing_encode(&writer, billing);
+	return json_writer_check(&writer, "Billing", err);
+}
+
 static bool read_report_vms(struct json_reader *reader, struct sandbox_report_vm **ret_items, size_t *ret_count,
                             struct error *err)
 {
@@ -1140,6 +1343,7 @@ bool sandbox_report_report_decode(struct json_reader *reader, struct sandbox_rep
 		FIELD_API,
 		FIELD_AGENT,
 		FIELD_OUTAGES,
+		FIELD_BILLING,
 		FIELD_MISMATCHES,
 		FIELD_PODS,
 		FIELD_CAPACITY,
@@ -1161,6 +1365,7 @@ bool sandbox_report_report_decode(struct json_reader *reader, struct sandbox_rep
 		[FIELD_API] = {.key = {"api", 3}},
 		[FIELD_AGENT] = {.key = {"agent", 5}},
 		[FIELD_OUTAGES] = {.key = {"outages", 7}},
+		[FIELD_BILLING] = {.key = {"billing", 7}},
 		[FIELD_MISMATCHES] = {.key = {"mismatches", 10}},
 		[FIELD_PODS] = {.key = {"pods", 4}},
 		[FIELD_CAPACITY] = {.key = {"capacity", 8}},
@@ -1215,6 +1420,9 @@ bool sandbox_report_report_decode(struct json_reader *reader, struct sandbox_rep
 			break;
 		case FIELD_OUTAGES:
 			object.ok = read_report_outages(reader, &report.outages, &report.outages_count, err);
+			break;
+		case FIELD_BILLING:
+			object.ok = sandbox_report_billing_decode(reader, &report.billing, err);
 			break;
 		case FIELD_MISMATCHES:
 			object.ok = read_report_mismatches(reader, &report.mismatches, &report.mismatches_count, err);
@@ -1293,6 +1501,8 @@ void sandbox_report_report_encode(struct json_writer *writer, const struct sandb
 	for (size_t i = 0; i < report->outages_count; i++)
 		sandbox_report_outage_encode(writer, &report->outages[i]);
 	json_writer_array_end(writer);
+	json_writer_key(writer, SLICE("billing"));
+	sandbox_report_billing_encode(writer, &report->billing);
 	json_writer_key(writer, SLICE("mismatches"));
 	json_writer_array_begin(writer);
 	for (size_t i = 0; i < report->mismatches_count; i++)

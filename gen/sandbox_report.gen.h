@@ -103,6 +103,25 @@ struct sandbox_report_fault_count {
 	uint32_t count;
 };
 
+struct sandbox_report_billed_vm {
+	struct slice name;
+	double expected_cpu_seconds; /* what it really had, while the agents ran */
+	uint64_t billed_cpu_seconds;
+	uint64_t billed_active_seconds;
+};
+
+/* Sums over all VMs on nodes with an agent. */
+struct sandbox_report_billing {
+	double expected_cpu_seconds;
+	uint64_t billed_cpu_seconds;
+	uint32_t duplicates; /* events that came again; they count once */
+	uint32_t lost;       /* events that never came */
+	uint32_t events;
+	uint32_t scaling_events;
+	struct sandbox_report_billed_vm *vms;
+	size_t vms_count;
+};
+
 struct sandbox_report_report {
 	struct slice generation;
 	uint64_t seed;
@@ -119,6 +138,7 @@ struct sandbox_report_report {
 	struct sandbox_report_agent agent;
 	struct sandbox_report_outage *outages;
 	size_t outages_count;
+	struct sandbox_report_billing billing;
 	struct slice *mismatches;
 	size_t mismatches_count;
 	struct sandbox_report_pod *pods;
@@ -155,6 +175,10 @@ bool sandbox_report_extender_decode(struct json_reader *reader, struct sandbox_r
                                     struct error *err);
 bool sandbox_report_fault_count_decode(struct json_reader *reader, struct sandbox_report_fault_count *ret_count,
                                        struct error *err);
+bool sandbox_report_billed_vm_decode(struct json_reader *reader, struct sandbox_report_billed_vm *ret_vm,
+                                     struct error *err);
+bool sandbox_report_billing_decode(struct json_reader *reader, struct sandbox_report_billing *ret_billing,
+                                   struct error *err);
 bool sandbox_report_report_decode(struct json_reader *reader, struct sandbox_report_report *ret_report,
                                   struct error *err);
 
@@ -183,6 +207,10 @@ bool sandbox_report_extender_from_json(struct slice text, struct arena *arena,
                                        struct sandbox_report_extender *ret_extender, struct error *err);
 bool sandbox_report_fault_count_from_json(struct slice text, struct arena *arena,
                                           struct sandbox_report_fault_count *ret_count, struct error *err);
+bool sandbox_report_billed_vm_from_json(struct slice text, struct arena *arena, struct sandbox_report_billed_vm *ret_vm,
+                                        struct error *err);
+bool sandbox_report_billing_from_json(struct slice text, struct arena *arena,
+                                      struct sandbox_report_billing *ret_billing, struct error *err);
 bool sandbox_report_report_from_json(struct slice text, struct arena *arena, struct sandbox_report_report *ret_report,
                                      struct error *err);
 
@@ -199,6 +227,8 @@ void sandbox_report_capacity_encode(struct json_writer *writer, const struct san
 void sandbox_report_placement_encode(struct json_writer *writer, const struct sandbox_report_placement *placement);
 void sandbox_report_extender_encode(struct json_writer *writer, const struct sandbox_report_extender *extender);
 void sandbox_report_fault_count_encode(struct json_writer *writer, const struct sandbox_report_fault_count *count);
+void sandbox_report_billed_vm_encode(struct json_writer *writer, const struct sandbox_report_billed_vm *vm);
+void sandbox_report_billing_encode(struct json_writer *writer, const struct sandbox_report_billing *billing);
 void sandbox_report_report_encode(struct json_writer *writer, const struct sandbox_report_report *report);
 
 /* The same, asking at once: false if there was no room, or a number that JSON can't say. */
@@ -221,6 +251,10 @@ bool sandbox_report_extender_to_json(const struct sandbox_report_extender *exten
                                      struct error *err);
 bool sandbox_report_fault_count_to_json(const struct sandbox_report_fault_count *count, struct buffer *buffer,
                                         struct error *err);
+bool sandbox_report_billed_vm_to_json(const struct sandbox_report_billed_vm *vm, struct buffer *buffer,
+                                      struct error *err);
+bool sandbox_report_billing_to_json(const struct sandbox_report_billing *billing, struct buffer *buffer,
+                                    struct error *err);
 bool sandbox_report_report_to_json(const struct sandbox_report_report *report, struct buffer *buffer,
                                    struct error *err);
 

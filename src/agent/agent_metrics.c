@@ -64,6 +64,7 @@ enum family {
 	SCALING_EVENTS_SEND_DURATION,
 	BILLING_SEND_ERRORS,
 	SCALING_EVENTS_SEND_ERRORS,
+	EVENTS_DROPPED,
 	LOG_LINES_DROPPED,
 	FAMILY_COUNT,
 };
@@ -172,7 +173,13 @@ static const struct metrics_family_options FAMILIES[FAMILY_COUNT] = {
 	[SCALING_EVENTS_SEND_ERRORS] =
 		COUNTER("scalingevents_send_errors_total", "Total errors from attempting to send billing events",
 	                "cause", "client"),
-	/* The reference has none: it waits for the reader of its log. */
+	/* The reference has neither: its queues grow, and it waits for the reader of its log. */
+	[EVENTS_DROPPED] = { METRICS_COUNTER,
+	                     "ballast_events_dropped_total",
+	                     "Events given up, because the queue was full or the process ended.",
+	                     { "client", "subsystem" },
+	                     NULL,
+	                     0 },
 	[LOG_LINES_DROPPED] = { METRICS_COUNTER,
 	                        "ballast_log_lines_dropped_total",
 	                        "Lines of the log dropped because nobody took them in time, or memory was short.",
@@ -458,6 +465,12 @@ void agent_metrics_count_send_error(struct agent_metrics *metrics, enum agent_se
                                     const char *cause)
 {
 	add_two(metrics, BILLING_SEND_ERRORS + (unsigned)sender, cause, client, 1);
+}
+
+void agent_metrics_count_dropped_events(struct agent_metrics *metrics, enum agent_sender sender, const char *client,
+                                        double events)
+{
+	add_two(metrics, EVENTS_DROPPED, client, sender == AGENT_SENDER_BILLING ? "billing" : "scalingevents", events);
 }
 
 /* ---- watches ---- */

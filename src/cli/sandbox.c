@@ -56,6 +56,8 @@ static int run_sandbox(int argc, char **argv)
 		{ .name = "faults", .kind = OPTION_CHOICE, .choice = &faults, .choices = FAULTS },
 		{ .name = "wait-for-reservation", .kind = OPTION_TEXT, .text = &texts.wait_for_reservation },
 		{ .name = "node-names", .kind = OPTION_FLAG, .flag = &sandbox.node_names },
+		{ .name = "events", .kind = OPTION_FLAG, .flag = &sandbox.shows_events },
+		{ .name = "grace", .kind = OPTION_TEXT, .text = &texts.grace },
 		{ .name = "stop-agent-at", .kind = OPTION_TEXT, .text = &texts.stop_agent_at },
 		{ .name = "report", .kind = OPTION_CHOICE, .choice = &report, .choices = REPORTS },
 		{ .name = "agent-log", .kind = OPTION_TEXT, .text = &sandbox.agent_log },
@@ -151,7 +153,7 @@ const struct command command_sandbox = {
 		"On a terminal (that can move its cursor: not with TERM=dumb) it shows a table and runs until Ctrl-C;\n"
 		"otherwise it prints a line per event on standard error and runs for 60 seconds. The report at the end\n"
 		"goes to standard output. Ctrl-C (also SIGTERM, SIGHUP, SIGQUIT) ends a run in good order: agents have\n"
-		"10 seconds to end, and 2 more when it comes a second time. After Ctrl-Z and a return, VMs are judged\n"
+		"their grace period and 5 seconds to end, and 2 when it comes a second time. After Ctrl-Z and a return, VMs are judged\n"
 		"again when they had time to settle.\n"
 		"\n"
 		"Options:\n"
@@ -164,8 +166,9 @@ const struct command command_sandbox = {
 		"                         they are rounded up to whole seconds, at least 1\n"
 		"  --outage PEER@START+LENGTH\n"
 		"                         takes a peer of the agent away for a while; may be given several times. PEER is\n"
-		"                         plugin (the scheduler plugin), api (the Kubernetes API), extender, or monitor:N\n"
-		"                         (the vm-monitor of the N-th VM, from 1): --outage monitor:2@10s+10s\n"
+		"                         plugin (the scheduler plugin), api (the Kubernetes API), extender, receiver (of\n"
+		"                         billing and scaling events), or monitor:N (the vm-monitor of the N-th VM, from\n"
+		"                         1): --outage monitor:2@10s+10s. The receiver's may last beyond the run\n"
 		"  --faults LEVEL         none, light or heavy (default: none): things go wrong at random, see the end. With\n"
 		"                         light, everything must come out as stated all the same; heavy may be too much\n"
 		"  --wait-for-reservation D\n"
@@ -173,6 +176,8 @@ const struct command command_sandbox = {
 		"                         at most 4s\n"
 		"  --node-names           the scheduler sends the extender names of nodes only (nodeCacheCapable)\n"
 		"  --stop-agent-at T      sends SIGTERM to the agents at that time, and ends the run\n"
+		"  --grace D              how long agents may take to deliver their events at the end (default: 25s)\n"
+		"  --events               shows the events that the receiver gets\n"
 		"  --report FORMAT        text or json (default: text)\n"
 		"  --agent-log FILE       appends the agents' logs to FILE; otherwise they are kept, beside the agents'\n"
 		"                         configuration, only if something went wrong\n"

@@ -340,6 +340,7 @@ static bool start_exchange(struct kube_call *call, struct buffer *target, struct
 	struct http_field fields[4];
 	size_t count = 0;
 
+	buffer_append_text(target, client->path_prefix);
 	buffer_append_slice(target, request->path);
 	if (request->query.length > 0) {
 		buffer_append_char(target, '?');

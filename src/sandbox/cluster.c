@@ -84,6 +84,8 @@ static void on_resized(void *context, const char *name, uint32_t cpu_milli, uint
 	vm->plugged = size_of(cpu_milli, memory_bytes);
 	vm->plugged_bytes = memory_bytes;
 	guest_set_size(vm->guest, cpu_milli, memory_bytes);
+	if (cluster->handler.on_cpu != NULL)
+		cluster->handler.on_cpu(cluster->context, vm->index, cpu_milli);
 	cluster_set_demand(vm);
 }
 
@@ -306,6 +308,34 @@ struct agent_place cluster_agent_place(const struct cluster *cluster, unsigned a
 		                     .api_address = cluster->api_address };
 }
 
+struct address cluster_receiver_address(const struct cluster *cluster, uint16_t port)
+{
+	return cluster_address(cluster, ADDRESS_RECEIVER, port);
+}
+
+bool cluster_vm_is_billed(const struct cluster *cluster, unsigned vm)
+{
+	for (unsigned i = 0; i < cluster->agent_count; i++) {
+		if (strcmp(cluster->vms[vm].node, cluster->agent_nodes[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool cluster_find_endpoint(const struct cluster *cluster, struct slice endpoint_id, unsigned *ret_vm)
+{
+	char endpoint[CLUSTER_ENDPOINT_BYTES];
+
+	for (unsigned i = 0; i < cluster->vm_count; i++) {
+		cluster_name_endpoint(endpoint, cluster->vms[i].name);
+		if (!slice_equal_text(endpoint_id, endpoint))
+			continue;
+		*ret_vm = i;
+		return true;
+	}
+	return false;
+}
+
 void cluster_begin_phase(struct cluster *cluster, unsigned phase)
 {
 	cluster->phase = phase;
@@ -318,6 +348,8 @@ bool cluster_set_away(struct cluster *cluster, const struct outage *outage, bool
 	switch (outage->peer) {
 	case OUTAGE_MONITOR:
 		guest_set_monitor_available(cluster->vms[outage->vm].guest, !away);
+		return true;
+	case OUTAGE_RECEIVER: /* isn't a part of the cluster */
 		return true;
 	case OUTAGE_API:
 		control_plane_set_available(cluster->plane, !away);

@@ -35,6 +35,8 @@ struct cluster_handler {
 	                        bool denied);
 	/* What the vm-monitor has to say. */
 	void (*on_monitor)(void *context, unsigned vm, const char *text);
+	/* The guest has another amount of CPU. */
+	void (*on_cpu)(void *context, unsigned vm, uint32_t cpu_milli);
 	/* A guest or the plugin couldn't accept a connection: descriptors are short, say. */
 	void (*on_accept_error)(void *context, const struct error *err);
 };
@@ -75,6 +77,13 @@ struct slice cluster_ca_pem(const struct cluster *cluster);
 /* An agent belongs on each node where VMs are scaled. The texts live as long as the cluster. */
 unsigned cluster_agent_count(const struct cluster *cluster);
 struct agent_place cluster_agent_place(const struct cluster *cluster, unsigned agent);
+
+/* Kept free for whoever takes the agents' events. */
+struct address cluster_receiver_address(const struct cluster *cluster, uint16_t port);
+/* What its events are billed to, and whether an agent is on its node. */
+bool cluster_vm_is_billed(const struct cluster *cluster, unsigned vm);
+/* The number of the VM that has this endpoint's id; false if none has. */
+bool cluster_find_endpoint(const struct cluster *cluster, struct slice endpoint_id, unsigned *ret_vm);
 
 void cluster_begin_phase(struct cluster *cluster, unsigned phase);
 /* Takes the peer away, or brings it back. */

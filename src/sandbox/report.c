@@ -247,6 +247,12 @@ static void print_sums(const struct sandbox_report_report *message, struct buffe
 	print_count(out, message->api.patches, "patch", "es", "\n");
 	buffer_append_format(out, "agent             %.1f MiB resident, %.2f s of CPU\n",
 	                     (double)message->agent.max_resident_kib / 1024, message->agent.cpu_seconds);
+	buffer_append_format(out, "billing           %llu of %.1f CPU-seconds used, ",
+	                     (unsigned long long)message->billing.billed_cpu_seconds,
+	                     message->billing.expected_cpu_seconds);
+	print_count(out, message->billing.duplicates, "duplicate", "s", ", ");
+	buffer_append_format(out, "%u lost; %u scaling events\n", message->billing.lost,
+	                     message->billing.scaling_events);
 	buffer_append_text(out, "left alone        ");
 	print_count(out, message->ignored_vms, "VM", "s", " not to be scaled\n");
 	for (size_t i = 0; i < message->faults_count; i++)

@@ -6,8 +6,10 @@
 
 #include "net/http_client.h"
 #include "sandbox/agent_setup.h"
+#include "sandbox/billing_judge.h"
 #include "sandbox/child_process.h"
 #include "sandbox/cluster.h"
+#include "sandbox/event_receiver.h"
 #include "sandbox/faults.h"
 #include "sandbox/judge.h"
 #include "sandbox/live_view.h"
@@ -63,6 +65,15 @@ struct sandbox_fault {
 	unsigned vm; /* that it is over, while it is active */
 };
 
+/* What becomes of the agents' events. */
+struct sandbox_events {
+	char address[ADDRESS_TEXT_BYTES]; /* the receiver's */
+	struct event_receiver *receiver;
+	struct billing_judge judge;
+	bool voided; /* the run ended in a way that says nothing of billing */
+	struct sandbox_report_billed_vm *described;
+};
+
 struct sandbox {
 	const struct sandbox_options *options;
 	const char *program;
@@ -72,6 +83,7 @@ struct sandbox {
 	struct agent_setup setup;
 	struct judge judge;
 	struct live_view *view;
+	struct sandbox_events events;
 	struct sandbox_agent agents[CLUSTER_AGENTS_MAX];
 	unsigned agents_running;
 	bool agents_were_started;
@@ -101,6 +113,9 @@ struct sandbox {
 uint64_t sandbox_elapsed_ns(const struct sandbox *sandbox);
 /* The run is over, for whatever reason; agents are told to end, and the loop stops when they have. */
 void sandbox_finish(struct sandbox *sandbox, bool phase_complete, bool judged);
+
+/* context: the sandbox. A stand-in can't accept a connection. */
+void sandbox_on_accept_error(void *context, const struct error *err);
 
 /* ---- sandbox_agents.c ---- */
 
@@ -144,6 +159,23 @@ void sandbox_faults_start(struct sandbox *sandbox);
 /* A phase begins: there are faults again, until it is time to let things settle. */
 void sandbox_faults_begin_phase(struct sandbox *sandbox);
 void sandbox_faults_stop(struct sandbox *sandbox);
+
+/* ---- sandbox_events.c ---- */
+
+/* Once the cluster stands. */
+bool sandbox_events_prepare(struct sandbox *sandbox, struct error *err);
+/* The agents are started, and told to end. */
+void sandbox_events_start(struct sandbox *sandbox);
+void sandbox_events_end(struct sandbox *sandbox);
+/* A VM has another amount of CPU. */
+void sandbox_events_cpu(struct sandbox *sandbox, unsigned vm, uint32_t cpu_milli);
+/* A peer goes away or comes back; any peer. */
+bool sandbox_events_outage(struct sandbox *sandbox, const struct outage *outage, bool away, struct error *err);
+/* The agents have ended: adds what is wrong to the mismatches. */
+void sandbox_events_judge(struct sandbox *sandbox);
+/* For the report; *ret_billing points at memory of the sandbox's. */
+bool sandbox_events_describe(struct sandbox *sandbox, struct sandbox_report_billing *ret_billing, struct error *err);
+void sandbox_events_destroy(struct sandbox *sandbox); /* fine before it was prepared */
 
 /* ---- sandbox_signals.c ---- */
 

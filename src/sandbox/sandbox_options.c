@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "agent/agent.h"
 #include "base/clock.h"
 #include "base/slice.h"
 #include "codec/duration_text.h"
@@ -63,6 +64,12 @@ static bool read_times(struct sandbox_options *options, const struct sandbox_opt
 		if (options->duration_ns == 0)
 			return error_set(err, ERROR_LIMIT, "--duration: it must be longer than nothing");
 	}
+	options->grace = texts->grace;
+	options->grace_ns = (uint64_t)AGENT_GRACE_S * NS_PER_S;
+	if (texts->grace != NULL && !read_duration("--grace", texts->grace, &options->grace_ns, err))
+		return false;
+	if (options->grace_ns > (uint64_t)AGENT_GRACE_MAX_S * NS_PER_S)
+		return error_set(err, ERROR_LIMIT, "--grace: \"%s\" is more than 24h", texts->grace);
 	options->stops_agent = texts->stop_agent_at != NULL;
 	if (options->stops_agent &&
 	    !read_duration("--stop-agent-at", texts->stop_agent_at, &options->stop_agent_ns, err))
@@ -97,7 +104,8 @@ static bool check_end(const struct sandbox_options *options, struct error *err)
 	if (options->stops_agent && options->duration_ns != 0 && options->stop_agent_ns > options->duration_ns)
 		return error_set(err, ERROR_LIMIT, "--stop-agent-at: the run has ended by then");
 	for (size_t i = 0; i < options->outage_count; i++) {
-		if (end_ns != 0 && options->outages[i].end_ns + settle_ns > end_ns)
+		if (end_ns != 0 && outage_concerns_vms(&options->outages[i]) &&
+		    options->outages[i].end_ns + settle_ns > end_ns)
 			return error_set(err, ERROR_LIMIT,
 			                 "--outage: an outage must have ended %.1f s before the end of the run",
 			                 (double)settle_ns / NS_PER_S);

@@ -30,6 +30,9 @@ struct sandbox_options {
 	uint64_t duration_ns; /* 0: until a signal */
 	bool stops_agent;
 	uint64_t stop_agent_ns;
+	const char *grace; /* for the agents; NULL: their default */
+	uint64_t grace_ns;
+	bool shows_events; /* those that the receiver gets */
 	struct outage outages[OUTAGES_MAX];
 	size_t outage_count;
 	enum sandbox_report report;
@@ -44,6 +47,7 @@ struct sandbox_option_texts {
 	const char *duration;
 	const char *stop_agent_at;
 	const char *wait_for_reservation;
+	const char *grace;
 	const char *const *outages;
 	size_t outage_count;
 };

@@ -14,7 +14,7 @@ const r = JSON.parse(lines[0]);
 const shape = {
   generation: 'string', seed: 'number', durationSeconds: 'number', speed: 'number', nodes: 'number', phases: 'number',
   ignoredVMs: 'number', vms: 'object', scheduler: 'object', monitor: 'object', api: 'object', agent: 'object',
-  outages: 'object', mismatches: 'object', pods: 'object', capacity: 'object', faults: 'object',
+  outages: 'object', billing: 'object', mismatches: 'object', pods: 'object', capacity: 'object', faults: 'object',
 };
 const vm_shape = {
   name: 'string', workload: 'string', minCU: 'number', maxCU: 'number', finalCU: 'number', expectedFinalCU: 'number',
@@ -50,6 +50,14 @@ check_shape(r.scheduler, {requests: 'number', denials: 'number'}, 'scheduler');
 check_shape(r.monitor, {connections: 'number', upscales: 'number', downscales: 'number', healthChecks: 'number'}, 'monitor');
 check_shape(r.api, {lists: 'number', watches: 'number', patches: 'number'}, 'api');
 check_shape(r.agent, {maxResidentKiB: 'number', cpuSeconds: 'number'}, 'agent');
+check_shape(r.billing, {
+  expectedCpuSeconds: 'number', billedCpuSeconds: 'number', duplicates: 'number', lost: 'number', events: 'number',
+  scalingEvents: 'number', vms: 'object',
+}, 'billing');
+for (const vm of r.billing.vms)
+  check_shape(vm, {
+    name: 'string', expectedCpuSeconds: 'number', billedCpuSeconds: 'number', billedActiveSeconds: 'number',
+  }, `billing of ${vm.name}`);
 assert.strictEqual(r.generation, 'B');
 for (const vm of r.vms) {
   check_shape(vm, vm_shape, vm.name);
