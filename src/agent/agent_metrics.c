@@ -5,9 +5,9 @@
  */
 #include "agent/agent_metrics.h"
 
-#include "agent/agent_metrics_process.h"
 #include "agent/limits.h"
 #include "base/memory.h"
+#include "metrics/process_metrics.h"
 #include "metrics/registry.h"
 
 #define A "autoscaling_agent_"
@@ -65,6 +65,7 @@ enum family {
 	SCALING_EVENTS_SEND_DURATION,
 	BILLING_SEND_ERRORS,
 	SCALING_EVENTS_SEND_ERRORS,
+	EVENTS_DROPPED,
 	LOG_LINES_DROPPED,
 	FATAL_ERRORS, /* from here on: late 2023 only */
 	FAMILY_COUNT,
@@ -174,7 +175,13 @@ static const struct metrics_family_options FAMILIES[FAMILY_COUNT] = {
 	[SCALING_EVENTS_SEND_ERRORS] =
 		COUNTER("scalingevents_send_errors_total", "Total errors from attempting to send billing events",
 	                "cause", "client"),
-	/* The reference has none: it waits for the reader of its log. */
+	/* The reference has neither: its queues grow, and it waits for the reader of its log. */
+	[EVENTS_DROPPED] = { METRICS_COUNTER,
+	                     "ballast_events_dropped_total",
+	                     "Events given up, because the queue was full or the process ended.",
+	                     { "client", "subsystem" },
+	                     NULL,
+	                     0 },
 	[LOG_LINES_DROPPED] = { METRICS_COUNTER,
 	                        "ballast_log_lines_dropped_total",
 	                        "Lines of the log dropped because nobody took them in time, or memory was short.",
@@ -193,7 +200,7 @@ static const struct metrics_family_options BILLING_SEND_ERRORS_2023 =
 struct agent_metrics {
 	struct metrics_registry *registry;
 	struct metrics_family *families[FAMILY_COUNT];
-	struct agent_metrics_process process;
+	struct process_metrics process;
 	const struct log_sink *log_sink; /* NULL: none to follow */
 	bool late_2023;
 	bool has_billing;
@@ -317,7 +324,7 @@ static bool add_families(struct agent_metrics *metrics, struct error *err)
 		if (metrics->families[i] == NULL)
 			return false;
 	}
-	return agent_metrics_process_init(&metrics->process, metrics->registry, err);
+	return process_metrics_init(&metrics->process, metrics->registry, err);
 }
 
 /* What no runner of ours ever comes to, so that those who ask for it find 0. */
@@ -397,7 +404,7 @@ bool agent_metrics_print(struct agent_metrics *metrics, struct buffer *page, str
 {
 	if (metrics->log_sink != NULL)
 		metrics_set(metrics->families[LOG_LINES_DROPPED], NULL, (double)log_dropped_lines(metrics->log_sink));
-	agent_metrics_process_update(&metrics->process);
+	process_metrics_update(&metrics->process);
 	if (metrics_registry_print(metrics->registry, page, err))
 		return true;
 	add_one(metrics, PAGE_ERRORS, "encoding", 1);
@@ -552,6 +559,12 @@ void agent_metrics_count_send_error(struct agent_metrics *metrics, enum agent_se
 		add_one(metrics, BILLING_SEND_ERRORS + (unsigned)sender, cause, 1);
 	else
 		add_two(metrics, BILLING_SEND_ERRORS + (unsigned)sender, cause, client, 1);
+}
+
+void agent_metrics_count_dropped_events(struct agent_metrics *metrics, enum agent_sender sender, const char *client,
+                                        double events)
+{
+	add_two(metrics, EVENTS_DROPPED, client, sender == AGENT_SENDER_BILLING ? "billing" : "scalingevents", events);
 }
 
 /* ---- watches ---- */

@@ -1,6 +1,6 @@
 /*
  * What the agent counts about itself: the families of spec agent-runtime 15.1, the watches of 15.2, billing and scaling
- * events of 15.3, the usual process_… ones, and of our own the dropped lines of the log; one function per kind of
+ * events of 15.3, the usual process_… ones, and of our own the dropped events and lines of the log; one function per kind of
  * happening. Labels come from closed sets; where a parameter is a text, its caller keeps the set small and says so in
  * its header.
  *
@@ -107,6 +107,9 @@ void agent_metrics_set_last_send_duration(struct agent_metrics *metrics, enum ag
                                           double seconds);
 void agent_metrics_count_send_error(struct agent_metrics *metrics, enum agent_sender sender, const char *client,
                                     const char *cause);
+/* Of our own: events that were given up. 0 makes the series. */
+void agent_metrics_count_dropped_events(struct agent_metrics *metrics, enum agent_sender sender, const char *client,
+                                        double events);
 
 /* Watches (15.2): label watcher_instance. Both gauges are for the failing flag and for 4.8. */
 enum agent_watcher { AGENT_WATCHER_VIRTUAL_MACHINES, AGENT_WATCHER_SCHEDULER_POD };

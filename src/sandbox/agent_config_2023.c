@@ -1,15 +1,16 @@
 #include "sandbox/agent_config_2023.h"
 
-#include <math.h>
+#include <stdio.h>
 
 #include "gen/agent_config_a.gen.h"
 #include "sandbox/agent_setup.h"
+#include "sandbox/event_receiver.h"
+
+enum { URL_BYTES = 128 };
 
 static uint64_t scaled(unsigned seconds, double speed)
 {
-	double fewer = ceil(seconds / speed);
-
-	return fewer < 1 ? 1 : (uint64_t)fewer;
+	return agent_setup_scaled_s(seconds, speed);
 }
 
 static struct agent_config_a_monitor monitor_config(double speed)
@@ -43,10 +44,25 @@ static struct agent_config_a_scheduler scheduler_config(double speed, bool negot
 	};
 }
 
-bool agent_config_2023_write(double speed, const struct sandbox_generation *generation, struct buffer *out,
-                             struct error *err)
+static struct agent_config_a_billing billing_config(double speed, struct slice url)
 {
-	const struct agent_config_a_config config = {
+	return (struct agent_config_a_billing){
+		.url = url,
+		.cpu_metric_name = SLICE(AGENT_SETUP_CPU_METRIC),
+		.active_time_metric_name = SLICE(AGENT_SETUP_ACTIVE_METRIC),
+		.collect_every_seconds = scaled(AGENT_SETUP_COLLECT_S, speed),
+		.accumulate_every_seconds = scaled(AGENT_SETUP_ACCUMULATE_S, speed),
+		.push_every_seconds = scaled(10, speed),
+		.push_request_timeout_seconds = scaled(5, speed),
+		.max_batch_size = 200,
+	};
+}
+
+bool agent_config_2023_write(double speed, const struct sandbox_generation *generation, const char *receiver,
+                             struct buffer *out, struct error *err)
+{
+	char billing_url[URL_BYTES];
+	struct agent_config_a_config config = {
 		.scaling = { .request_timeout_seconds = scaled(10, speed),
 		             .retry_failed_request_seconds = scaled(5, speed),
 		             .default_config = { .has_load_average_fraction_target = true,
@@ -63,5 +79,11 @@ bool agent_config_2023_write(double speed, const struct sandbox_generation *gene
 		.dump_state = { .port = AGENT_SETUP_DUMP_PORT, .timeout_seconds = scaled(5, speed) },
 	};
 
+	if (receiver != NULL) {
+		(void)snprintf(billing_url, sizeof billing_url, "http://%s:%d" EVENT_RECEIVER_BILLING_PATH, receiver,
+		               AGENT_SETUP_RECEIVER_PORT);
+		config.has_billing = true;
+		config.billing = billing_config(speed, slice_of(billing_url));
+	}
 	return agent_config_a_config_to_json(&config, out, err);
 }

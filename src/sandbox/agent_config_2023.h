@@ -12,9 +12,9 @@
 
 /*
  * Appends it as JSON: the values as shipped (spec generations 1.2), all seconds divided by speed, rounded up, at least
- * 1. Without billing and without a compute unit.
+ * 1. Without a compute unit. receiver: the address to which billing events go; NULL: without billing.
  */
-bool agent_config_2023_write(double speed, const struct sandbox_generation *generation, struct buffer *out,
-                             struct error *err);
+bool agent_config_2023_write(double speed, const struct sandbox_generation *generation, const char *receiver,
+                             struct buffer *out, struct error *err);
 
 #endif

@@ -16,6 +16,11 @@ void cluster_name_node(char name[CLUSTER_NODE_NAME_BYTES], unsigned node)
 	(void)snprintf(name, CLUSTER_NODE_NAME_BYTES, "node-%c", (char)('a' + node));
 }
 
+void cluster_name_endpoint(char endpoint[CLUSTER_ENDPOINT_BYTES], const char *vm_name)
+{
+	(void)snprintf(endpoint, CLUSTER_ENDPOINT_BYTES, "ep-%s", vm_name);
+}
+
 struct address cluster_address(const struct cluster *cluster, unsigned place, uint16_t port)
 {
 	return address_block_at(&cluster->addresses, place, port);
@@ -128,7 +133,7 @@ static bool add_to_control_plane(struct cluster *cluster, const struct cluster_v
                                  const char *pod_ip, struct error *err)
 {
 	struct buffer bounds, config;
-	char endpoint[WORKLOAD_NAME_BYTES + 8], project[WORKLOAD_NAME_BYTES + 8];
+	char endpoint[CLUSTER_ENDPOINT_BYTES], project[WORKLOAD_NAME_BYTES + 8];
 	struct control_plane_vm added = {
 		.name_space = CLUSTER_NAME_SPACE,
 		.name = vm->name,
@@ -148,7 +153,7 @@ static bool add_to_control_plane(struct cluster *cluster, const struct cluster_v
 	};
 	bool ok;
 
-	(void)snprintf(endpoint, sizeof endpoint, "ep-%s", vm->name);
+	cluster_name_endpoint(endpoint, vm->name);
 	(void)snprintf(project, sizeof project, "project-%s", vm->name);
 	if (plan->plugged != plan->initial && !cluster->workload->options.generation.late_2023) {
 		added.target_revision = 41;

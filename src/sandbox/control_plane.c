@@ -523,6 +523,11 @@ void control_plane_refuse_next(struct control_plane *plane, unsigned count)
 	api_server_refuse_next(plane->server, count);
 }
 
+void control_plane_set_faults(struct control_plane *plane, struct faults *faults)
+{
+	api_server_set_faults(plane->server, faults);
+}
+
 void control_plane_end_watches(struct control_plane *plane, bool cleanly)
 {
 	api_server_end_watches(plane->server, cleanly);

@@ -154,6 +154,8 @@ void control_plane_compact(struct control_plane *plane);
 void control_plane_set_expiry(struct control_plane *plane, enum api_expiry expiry);
 /* The next count requests that aren't watches get 429. */
 void control_plane_refuse_next(struct control_plane *plane, unsigned count);
+/* Requests meet these faults from now on; they must outlive the plane. NULL: none. */
+void control_plane_set_faults(struct control_plane *plane, struct faults *faults);
 /* Ends all watches: cleanly as by a timeout, or by cutting their connections. */
 void control_plane_end_watches(struct control_plane *plane, bool cleanly);
 /* While the webhook can't be reached, writes of VMs get 500. */

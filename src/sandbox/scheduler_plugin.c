@@ -55,6 +55,7 @@ struct scheduler_plugin {
 	const struct plugin_release *release;
 	struct scheduler_capacity capacity;
 	struct pending_call *pending;
+	struct faults *faults; /* NULL: none */
 	struct loop_timer grant_timer;
 	struct scheduler_plugin_counters counters;
 };
@@ -185,7 +186,8 @@ static unsigned book(struct scheduler_plugin *plugin, struct scheduler_pod *pod,
 	return resources_has_greater(pod->reserved, pending->last_permit) ? GROWTH_MS : DENIAL_MS;
 }
 
-static void serve(struct scheduler_plugin *plugin, struct http_call *call, struct plugin_agent_request *request)
+static void serve(struct scheduler_plugin *plugin, struct http_call *call, struct plugin_agent_request *request,
+                  uint64_t delay_ns)
 {
 	struct scheduler_pod *pod =
 		scheduler_capacity_find(&plugin->capacity, request->pod.namespace, request->pod.name);
@@ -222,8 +224,26 @@ static void serve(struct scheduler_plugin *plugin, struct http_call *call, struc
 	pending->next = plugin->pending;
 	plugin->pending = pending;
 	http_call_set_context(call, pending);
-	loop_timer_start(plugin->loop, &pending->timer, scaled_ns(plugin, book(plugin, pod, request, pending)), answer,
-	                 pending);
+	loop_timer_start(plugin->loop, &pending->timer,
+	                 scaled_ns(plugin, book(plugin, pod, request, pending)) + delay_ns, answer, pending);
+}
+
+static void serve_or_fail(struct scheduler_plugin *plugin, struct http_call *call, struct plugin_agent_request *request)
+{
+	switch (plugin->faults != NULL ? faults_draw(plugin->faults, FAULTS_OF_PLUGIN) : FAULT_NONE) {
+	case FAULT_PLUGIN_ERROR:
+		refuse(plugin, call, 500, "request handler panicked");
+		return;
+	case FAULT_PLUGIN_CLOSED:
+		plugin->counters.errors++;
+		http_call_abort(call, true);
+		return;
+	case FAULT_PLUGIN_SLOW:
+		serve(plugin, call, request, faults_slow_ns(plugin->faults));
+		return;
+	default:
+		serve(plugin, call, request, 0);
+	}
 }
 
 static void on_request(void *context, struct http_call *call)
@@ -248,7 +268,7 @@ static void on_request(void *context, struct http_call *call)
 	else if (!plugin_release_check(plugin->release, &request, text))
 		refuse(plugin, call, 400, text);
 	else
-		serve(plugin, call, &request);
+		serve_or_fail(plugin, call, &request);
 	arena_destroy(&arena);
 }
 
@@ -436,6 +456,11 @@ bool scheduler_plugin_set_available(struct scheduler_plugin *plugin, bool availa
 	}
 	close_server(plugin);
 	return true;
+}
+
+void scheduler_plugin_set_faults(struct scheduler_plugin *plugin, struct faults *faults)
+{
+	plugin->faults = faults;
 }
 
 void scheduler_plugin_destroy(struct scheduler_plugin *plugin)

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "net/address.h"
 #include "net/loop.h"
+#include "sandbox/faults.h"
 #include "sandbox/plugin_release.h"
 
 struct scheduler_plugin;
@@ -74,6 +75,8 @@ struct scheduler_plugin_counters scheduler_plugin_counters(const struct schedule
  * requests that waited for an answer don't survive.
  */
 bool scheduler_plugin_set_available(struct scheduler_plugin *plugin, bool available, struct error *err);
+/* Requests meet these faults from now on; they must outlive the plugin. NULL: none. */
+void scheduler_plugin_set_faults(struct scheduler_plugin *plugin, struct faults *faults);
 void scheduler_plugin_destroy(struct scheduler_plugin *plugin);
 
 #endif

@@ -321,6 +321,20 @@ static void requests_are_counted_by_their_outcome(void **state)
 	agent_metrics_destroy(metrics);
 }
 
+static void dropped_events_are_counted_by_subsystem_and_client(void **state)
+{
+	struct agent_metrics *metrics = create();
+
+	(void)state;
+	agent_metrics_count_dropped_events(metrics, AGENT_SENDER_BILLING, "http", 0);
+	agent_metrics_count_dropped_events(metrics, AGENT_SENDER_SCALING_EVENTS, "s3", 2);
+	agent_metrics_count_dropped_events(metrics, AGENT_SENDER_SCALING_EVENTS, "s3", 3);
+	assert_lines(metrics, "ballast_events_dropped_total",
+	             "ballast_events_dropped_total{client=\"http\",subsystem=\"billing\"} 0\n"
+	             "ballast_events_dropped_total{client=\"s3\",subsystem=\"scalingevents\"} 5\n");
+	agent_metrics_destroy(metrics);
+}
+
 static void too_many_different_patch_results_become_one(void **state)
 {
 	struct agent_metrics *metrics = create();
@@ -529,6 +543,7 @@ int main(void)
 		cmocka_unit_test(dropped_lines_of_the_log_are_shown),
 		cmocka_unit_test(changes_are_counted_by_resource_and_direction),
 		cmocka_unit_test(requests_are_counted_by_their_outcome),
+		cmocka_unit_test(dropped_events_are_counted_by_subsystem_and_client),
 		cmocka_unit_test(too_many_different_patch_results_become_one),
 		cmocka_unit_test(runners_move_between_states),
 		cmocka_unit_test(latencies_fall_into_the_buckets),

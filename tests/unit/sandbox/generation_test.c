@@ -106,7 +106,7 @@ static void check_config(const struct sandbox_generation *generation, enum agent
 	struct error err;
 	char path[AGENT_SETUP_PATH_BYTES + 16];
 
-	assert_true(agent_setup_create(&setup, 4, generation, "t", SLICE("c"), &err));
+	assert_true(agent_setup_create(&setup, 4, generation, NULL, "t", SLICE("c"), &err));
 	(void)snprintf(path, sizeof path, "%s/config.json", setup.folder);
 	arena_init(&arena, AGENT_CONFIG_ARENA_BYTES);
 	if (!agent_config_load(path, &arena, &config, &error_text, &err))
