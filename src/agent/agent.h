@@ -17,6 +17,10 @@ enum { AGENT_API_QPS = 50, AGENT_API_BURST = 100, AGENT_API_RATE_MAX = 1000000 }
 /* Less than the half minute that a pod is given by default; at most a day. */
 enum { AGENT_GRACE_S = 25, AGENT_GRACE_MAX_S = 86400 };
 
+/* Bounds that may be asked for, of events that wait for one client; one event may have 64 KiB. */
+enum { AGENT_EVENT_QUEUE_EVENTS_MAX = 100 * 1000 * 1000, AGENT_EVENT_QUEUE_BYTES_MIN = 64 * 1024 };
+#define AGENT_EVENT_QUEUE_BYTES_MAX ((uint64_t)1 << 40)
+
 /* Texts may be NULL or empty, which means: not given. */
 struct agent_arguments {
 	const char *config_path;
@@ -29,7 +33,9 @@ struct agent_arguments {
 	const char *listen_address;  /* of the metrics and dump servers; a literal address */
 	uint32_t api_qps;            /* requests to Kubernetes */
 	uint32_t api_burst;
-	uint64_t grace_ns; /* how long events may take to be delivered after SIGTERM */
+	uint64_t grace_ns;           /* how long events may take to be delivered after SIGTERM */
+	uint64_t event_queue_events; /* bounds of the queue of each client for events; 0: the defaults */
+	uint64_t event_queue_bytes;
 	enum log_level log_level;
 	enum log_format log_format;
 };

@@ -175,6 +175,8 @@ static bool make_reporting(struct agent *agent, struct error *err)
 		.metrics = agent->metrics,
 		.log_sink = agent->log_sink,
 		.grace_ns = agent->arguments->grace_ns,
+		.queue_events = agent->arguments->event_queue_events,
+		.queue_bytes = agent->arguments->event_queue_bytes,
 	};
 
 	agent->reporting = event_reporting_create(&options, err);

@@ -194,6 +194,8 @@ static bool make_sink(struct assembly *assembly, struct error *err)
 		                           sender->reporting->options.config->generation == AGENT_GENERATION_A
 		                   ? REPORT_SEND_AT_TICKS
 		                   : REPORT_SEND_BATCHES,
+		.queue_events = sender->reporting->options.queue_events,
+		.queue_bytes = sender->reporting->options.queue_bytes,
 		.metrics = { .context = sender,
 		             .queue_size = on_queue_size,
 		             .last_send_duration = on_last_send_duration,

@@ -26,7 +26,9 @@ struct event_reporting_options {
 	const struct agent_config *config;
 	struct agent_metrics *metrics;
 	struct log_sink *log_sink;
-	uint64_t grace_ns; /* how long the end may take */
+	uint64_t grace_ns;     /* how long the end may take */
+	uint64_t queue_events; /* bounds of each client's queue; 0: the defaults */
+	uint64_t queue_bytes;
 };
 
 /*

@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "codec/duration_text.h"
 #include "net/address.h"
+#include "report/limits.h"
 
 static int run_agent(int argc, char **argv)
 {
@@ -21,6 +22,7 @@ static int run_agent(int argc, char **argv)
 	const char *listen_address = "0.0.0.0";
 	const char *grace = NULL;
 	uint64_t qps = AGENT_API_QPS, burst = AGENT_API_BURST;
+	uint64_t queue_events = REPORT_QUEUE_EVENTS, queue_bytes = REPORT_QUEUE_BYTES;
 	int64_t grace_ns = (int64_t)AGENT_GRACE_S * NS_PER_S;
 	int level = LOG_INFO, format = LOG_FORMAT_JSON, rest = 0;
 	const struct option options[] = {
@@ -30,6 +32,16 @@ static int run_agent(int argc, char **argv)
 		{ .name = "api-qps", .kind = OPTION_NUMBER, .number = &qps, .low = 1, .high = AGENT_API_RATE_MAX },
 		{ .name = "api-burst", .kind = OPTION_NUMBER, .number = &burst, .low = 1, .high = AGENT_API_RATE_MAX },
 		{ .name = "grace", .kind = OPTION_TEXT, .text = &grace },
+		{ .name = "event-queue-events",
+		  .kind = OPTION_NUMBER,
+		  .number = &queue_events,
+		  .low = 1,
+		  .high = AGENT_EVENT_QUEUE_EVENTS_MAX },
+		{ .name = "event-queue-bytes",
+		  .kind = OPTION_NUMBER,
+		  .number = &queue_bytes,
+		  .low = AGENT_EVENT_QUEUE_BYTES_MIN,
+		  .high = AGENT_EVENT_QUEUE_BYTES_MAX },
 		{ .name = "log-level", .kind = OPTION_CHOICE, .choice = &level, .choices = LEVELS },
 		{ .name = "log-format", .kind = OPTION_CHOICE, .choice = &format, .choices = FORMATS },
 	};
@@ -60,6 +72,8 @@ static int run_agent(int argc, char **argv)
 		.api_qps = (uint32_t)qps,
 		.api_burst = (uint32_t)burst,
 		.grace_ns = (uint64_t)grace_ns,
+		.event_queue_events = queue_events,
+		.event_queue_bytes = queue_bytes,
 		.log_level = (enum log_level)level,
 		.log_format = (enum log_format)format,
 	};
@@ -85,6 +99,10 @@ const struct command command_agent = {
 		"  --api-burst N          requests to Kubernetes at once, 1 to 1000000 (default: 100)\n"
 		"  --grace D              how long billing and scaling events may take to be delivered after SIGTERM\n"
 		"                         (default: 25s)\n"
+		"  --event-queue-events N, --event-queue-bytes N\n"
+		"                         how many billing or scaling events may wait for one receiver, and the memory they\n"
+		"                         may take; what comes beyond is dropped, counted and logged\n"
+		"                         (default: 100000, 67108864)\n"
 		"  --log-level LEVEL      debug, info, warn, error or panic (default: info)\n"
 		"  --log-format FORMAT    json or text (default: json)\n"
 		"  --help                 print this text\n"

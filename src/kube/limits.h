@@ -39,6 +39,8 @@ enum {
 	WATCH_STORE_CALM_S = 10,           /* a watch that lived so long ends the growth of waits after short ones */
 	WATCH_STORE_HEALTHY_S = 120,       /* a watch that lived so long ends the growth of waits after failures */
 	WATCH_STORE_RETRY_MAX_S = 30,      /* waits grow up to here: spec agent-runtime 4.7 */
+	WATCH_STORE_AWAY_RETRY_MAX_S = 5,  /* likewise, while nobody answers, and says so within … */
+	WATCH_STORE_AWAY_MS = 1000,        /* … this time: such attempts cost a server nothing */
 };
 
 #endif

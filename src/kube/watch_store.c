@@ -54,9 +54,9 @@ void watch_store_destroy(struct watch_store *store)
 
 /* ---- waiting ---- */
 
-static uint64_t grown(uint64_t wait_ns, unsigned doublings)
+static uint64_t grown(uint64_t wait_ns, unsigned doublings, unsigned longest_s)
 {
-	const uint64_t longest_ns = (uint64_t)WATCH_STORE_RETRY_MAX_S * NS_PER_S;
+	const uint64_t longest_ns = (uint64_t)longest_s * NS_PER_S;
 
 	while (doublings-- > 0 && wait_ns < longest_ns)
 		wait_ns = wait_ns * 2 < longest_ns ? wait_ns * 2 : longest_ns;
@@ -76,12 +76,21 @@ static void count_up(unsigned *counter)
 		++*counter;
 }
 
-/* The wait after a failure. */
-static uint64_t wait_after_failure(struct watch_store *store, uint64_t at_least_ns)
+/* Whether the call that failed found nobody (status 0) and knew at once. */
+static bool is_away(const struct watch_store *store, int status)
 {
-	uint64_t wait_ns = grown(draw_wait(store), store->failures);
+	return status == 0 &&
+	       loop_now_ns(store->loop) - store->call_began_ns < (uint64_t)WATCH_STORE_AWAY_MS * NS_PER_MS;
+}
 
-	count_up(&store->failures);
+/* The wait after a failure. Refused connections beyond their longest wait don't make that of other failures longer. */
+static uint64_t wait_after_failure(struct watch_store *store, bool away, uint64_t at_least_ns)
+{
+	const unsigned longest_s = away ? WATCH_STORE_AWAY_RETRY_MAX_S : WATCH_STORE_RETRY_MAX_S;
+	uint64_t wait_ns = grown(draw_wait(store), store->failures, longest_s);
+
+	if (!away || wait_ns < (uint64_t)longest_s * NS_PER_S)
+		count_up(&store->failures);
 	return wait_ns > at_least_ns ? wait_ns : at_least_ns;
 }
 
@@ -118,7 +127,7 @@ static uint64_t wait_after_watch(uint64_t lived_ns, uint64_t unit_ns, unsigned *
 
 	if (!is_short(lived_ns))
 		return 0;
-	wait_ns = *counter > 0 ? grown(unit_ns, *counter - 1) : 0;
+	wait_ns = *counter > 0 ? grown(unit_ns, *counter - 1, WATCH_STORE_RETRY_MAX_S) : 0;
 	count_up(counter);
 	return wait_ns;
 }
@@ -236,6 +245,7 @@ static bool send_request(struct watch_store *store, struct kube_request *request
 	request->query = buffer_slice(query);
 	request->verb = "get";
 	request->resource = store->type->resource;
+	store->call_began_ns = loop_now_ns(store->loop);
 	store->call = buffer_check(query, "the query", err)
 	                      ? kube_client_send(store->client, request, handler, store, err)
 	                      : NULL;
@@ -252,7 +262,7 @@ static void restart_splitter(struct watch_store *store, enum json_splitter_mode 
 
 /* ---- lists ---- */
 
-static void fail_list(struct watch_store *store, const struct error *err, uint64_t retry_after_ns)
+static void fail_list(struct watch_store *store, bool away, const struct error *err, uint64_t retry_after_ns)
 {
 	store->call = NULL;
 	object_set_drop_list(&store->objects);
@@ -263,7 +273,7 @@ static void fail_list(struct watch_store *store, const struct error *err, uint64
 	}
 	log_error(&store->options.logger, "Relist failed", log_error_field(err));
 	set_failing(store, true);
-	list_after(store, wait_after_failure(store, retry_after_ns));
+	list_after(store, wait_after_failure(store, away, retry_after_ns));
 }
 
 static void finish_list(struct watch_store *store)
@@ -289,7 +299,7 @@ static void on_list_body(void *context, struct slice bytes)
 	enter(store);
 	if (!json_splitter_feed(&store->splitter, bytes, &err)) {
 		kube_call_cancel(store->call);
-		fail_list(store, &err, 0);
+		fail_list(store, false, &err, 0);
 	}
 	leave(store);
 }
@@ -303,7 +313,7 @@ static void on_page_whole(struct watch_store *store)
 
 	if (!json_splitter_finish(&store->splitter, &envelope, &err) ||
 	    !watch_frames_read_envelope(store, envelope, &err))
-		fail_list(store, &err, 0);
+		fail_list(store, false, &err, 0);
 	else if (store->continue_token.length == 0)
 		finish_list(store);
 	else {
@@ -328,7 +338,7 @@ static void on_list_done(void *context, int status, struct slice body, const str
 		store->list_restarts++;
 		begin_list(store);
 	} else {
-		fail_list(store, err, retry_after_ns);
+		fail_list(store, is_away(store, status), err, retry_after_ns);
 	}
 	leave(store);
 }
@@ -349,7 +359,7 @@ static void send_page(struct watch_store *store)
 	build_list_query(store, &query);
 	restart_splitter(store, JSON_SPLITTER_LIST, watch_frames_read_element);
 	if (!send_request(store, &request, &query, &handler, &err))
-		fail_list(store, &err, 0);
+		fail_list(store, false, &err, 0);
 }
 
 static void begin_list(struct watch_store *store)
@@ -387,7 +397,7 @@ static void fail_open(struct watch_store *store, int status, const struct error 
 	if (status == 410)
 		relist(store, 0);
 	else
-		watch_after(store, wait_after_failure(store, retry_after_ns));
+		watch_after(store, wait_after_failure(store, is_away(store, status), retry_after_ns));
 }
 
 static void on_watch_open(void *context)

@@ -72,7 +72,8 @@ struct watch_store_options {
 	/*
 	 * Waits after failures: retry_unit_ns times a number drawn from [retry_low, retry_high) at first, doubling up to
 	 * WATCH_STORE_RETRY_MAX_S until a watch has lived for WATCH_STORE_HEALTHY_S, and never less than the server's
-	 * Retry-After. Without a failure there is no wait, unless watches end within WATCH_STORE_SHORT_WATCH_MS, one
+	 * Retry-After. While connections are refused they grow to WATCH_STORE_AWAY_RETRY_MAX_S only: such a server has
+	 * nothing to be spared from, and what goes on without it (billing) waits for its return. Without a failure there is no wait, unless watches end within WATCH_STORE_SHORT_WATCH_MS, one
 	 * after the other: those that demand a relist are followed by the same waits, others by shorter ones
 	 * (WATCH_STORE_REOPEN_WAIT_MS), until a watch has lived for WATCH_STORE_CALM_S or brought something.
 	 */

@@ -46,6 +46,7 @@ struct watch_store {
 	unsigned short_watches; /* in a row, those that just ended */
 	unsigned short_relists; /* likewise, those that made a relist necessary */
 	bool delivered;         /* the watch at hand has brought an event or bookmark that fits */
+	uint64_t call_began_ns;
 	uint64_t opened_ns;
 	/* Callbacks of ours on the stack; objects.closed tells that the last one has to free the store. */
 	unsigned depth;

@@ -32,6 +32,9 @@ bool aws_fill_credentials(struct slice key_id, struct slice secret_key, struct s
 
 	if (key_id.length == 0 || secret_key.length == 0)
 		return error_set(err, ERROR_SYNTAX, "the reply has no credentials");
+	/* They would be kept until they expire, though no request can be made with them. */
+	if (!http_is_field_value(key_id) || !http_is_field_value(session_token))
+		return error_set(err, ERROR_SYNTAX, "the reply has credentials that can't stand in a header");
 	/* The year 9999 says "never" too; it is beyond what we count. */
 	if (expiration.length > 0 && !rfc3339_parse(expiration, &until_ns, err)) {
 		if (err->code != ERROR_LIMIT)

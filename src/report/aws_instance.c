@@ -139,7 +139,9 @@ static void on_token(void *context, const struct report_reply *reply, const stru
 
 	provider->call = NULL;
 	if (status == 200 && reply->complete && slice_trim(reply->body).length > 0) {
-		if (secret_set(&provider->metadata_token, slice_trim(reply->body), &err)) {
+		if (!http_is_field_value(slice_trim(reply->body)))
+			error_set(&err, ERROR_SYNTAX, "the token can't stand in a header");
+		else if (secret_set(&provider->metadata_token, slice_trim(reply->body), &err)) {
 			provider->metadata_token_expires_ns =
 				loop_now_ns(provider->loop) + (uint64_t)(TOKEN_SECONDS - 10) * NS_PER_S;
 			if (ask_role(provider, &err))

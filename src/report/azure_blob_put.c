@@ -21,7 +21,7 @@
 static const char CAUSE[] = "Azure Blob error"; /* A1 */
 static const char VERSION[] = "2023-11-03";
 
-enum { CODE_BYTES = 512, NAME_BYTES = 256, KEY_BYTES = 256 };
+enum { CODE_BYTES = 512, NAME_BYTES = 256, KEY_BYTES = 256, CREATED = 201 /* A4: no other status is success */ };
 
 struct azure_blob_put {
 	struct report_client client; /* first */
@@ -64,9 +64,14 @@ static void stop(struct azure_blob_put *put)
 static void on_deadline(void *owner)
 {
 	struct azure_blob_put *put = owner;
+	const bool arrived = report_call_status(put->call) == CREATED;
 	struct error err;
 
 	stop(put);
+	if (arrived) {
+		push_state_end(&put->state, NULL, NULL);
+		return;
+	}
 	if (put->last.text[0] != '\0')
 		error_set(&err, ERROR_TIMEOUT, "context deadline exceeded; before that: %s", put->last.text);
 	else
@@ -164,7 +169,7 @@ static void on_reply(void *context, const struct report_reply *reply, const stru
 		fail_attempt(put, NULL, &err);
 		return;
 	}
-	if (reply->status == 201) { /* A4 */
+	if (reply->status == CREATED) {
 		push_state_end(&put->state, NULL, NULL);
 		return;
 	}
@@ -197,6 +202,7 @@ static void send_authorized(struct azure_blob_put *put, struct slice authorizati
 		.target = buffer_slice(&put->target),
 		.fields = { fields, sizeof fields / sizeof fields[0] - (date != NULL ? 0 : 1) },
 		.body = put->body,
+		.idle_timeout_ns = (uint64_t)REPORT_REPLY_IDLE_MS * NS_PER_MS,
 	};
 	struct error err;
 

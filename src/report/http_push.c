@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "report/object_key.h"
 #include "report/push_state.h"
@@ -23,8 +24,10 @@ struct http_push {
  * Keeps the metric's label a closed set (H4). Texts with a name in them have the configured one, and the one resolver's
  * address.
  */
-static const char *known_cause(const char *root)
+static const char *known_cause(const struct error *err)
 {
+	static const char MALFORMED[] = "malformed HTTP response";
+	const char *root = error_root(err);
 	static const char *const KNOWN[] = {
 		"context deadline exceeded",
 		"connection refused",
@@ -36,52 +39,63 @@ static const char *known_cause(const char *root)
 		"EOF",
 		"unexpected EOF",
 	};
-	static const char *const BEGINNINGS[] = { "lookup ", "x509: ", "tls: ", "malformed HTTP " };
+	static const char *const BEGINNINGS[] = { "lookup ", "x509: ", "tls: " };
 
 	for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++)
 		if (strcmp(root, KNOWN[i]) == 0)
 			return root;
-	for (size_t i = 0; i < sizeof BEGINNINGS / sizeof BEGINNINGS[0] - 1; i++)
+	for (size_t i = 0; i < sizeof BEGINNINGS / sizeof BEGINNINGS[0]; i++)
 		if (strncmp(root, BEGINNINGS[i], strlen(BEGINNINGS[i])) == 0)
 			return root;
-	return strncmp(root, BEGINNINGS[3], strlen(BEGINNINGS[3])) == 0 ? "malformed HTTP response" : "other";
+	return strstr(err->text, MALFORMED) != NULL ? MALFORMED : "other"; /* how it is malformed is for the log */
 }
 
 static void end_failed(struct http_push *push, const struct error *failure)
 {
 	struct error err = *failure;
 
-	(void)snprintf(push->cause, sizeof push->cause, "%s", known_cause(error_root(&err)));
+	(void)snprintf(push->cause, sizeof push->cause, "%s", known_cause(&err));
 	error_wrap(&err, "Error making request");
+	push_state_end(&push->state, push->cause, &err);
+}
+
+/* H2: 200, and no other. */
+static void take_status(struct http_push *push, int status)
+{
+	struct error err;
+
+	if (status == 200) {
+		push_state_end(&push->state, NULL, NULL);
+		return;
+	}
+	error_set(&err, ERROR_REFUSED, "Unexpected HTTP status code %d", status);
+	(void)snprintf(push->cause, sizeof push->cause, "HTTP code %d", status);
 	push_state_end(&push->state, push->cause, &err);
 }
 
 static void on_reply(void *context, const struct report_reply *reply, const struct error *failure)
 {
 	struct http_push *push = context;
-	struct error err;
 
 	push->call = NULL;
-	if (reply == NULL) {
+	if (reply == NULL)
 		end_failed(push, failure);
-		return;
-	}
-	if (reply->status == 200) { /* H2: and no other */
-		push_state_end(&push->state, NULL, NULL);
-		return;
-	}
-	error_set(&err, ERROR_REFUSED, "Unexpected HTTP status code %d", reply->status);
-	(void)snprintf(push->cause, sizeof push->cause, "HTTP code %d", reply->status);
-	push_state_end(&push->state, push->cause, &err);
+	else
+		take_status(push, reply->status);
 }
 
 static void on_deadline(void *owner)
 {
 	struct http_push *push = owner;
+	const int status = report_call_status(push->call);
 	struct error err;
 
 	report_call_cancel(push->call);
 	push->call = NULL;
+	if (status != 0) {
+		take_status(push, status);
+		return;
+	}
 	error_set(&err, ERROR_TIMEOUT, "context deadline exceeded");
 	end_failed(push, &err);
 }
@@ -98,6 +112,7 @@ static void begin(struct report_client *client, const struct report_push *what, 
 		.method = SLICE("POST"),
 		.fields = { .items = fields, .count = sizeof fields / sizeof fields[0] },
 		.body = what->body,
+		.idle_timeout_ns = (uint64_t)REPORT_REPLY_IDLE_MS * NS_PER_MS,
 	};
 	struct error err;
 

@@ -17,7 +17,8 @@ enum {
 	REPORT_URL_BYTES = 2048,
 	REPORT_REPLY_BYTES = 64 * 1024,               /* looked at of a reply; the rest is left unread */
 	REPORT_REPLY_SKIPPED_BYTES = 4 * 1024 * 1024, /* read past, so that the connection lives on; beyond it goes */
-	REPORT_HEADER_VALUE_BYTES = 32 * 1024,        /* tokens are long */
+	REPORT_REPLY_IDLE_MS = 1000, /* between bytes of the body of a push's reply, which nobody needs to see */
+	REPORT_HEADER_VALUE_BYTES = 32 * 1024, /* tokens are long */
 	REPORT_TOKEN_FILE_BYTES = 32 * 1024,
 	REPORT_CA_FILE_BYTES = 4 * 1024 * 1024,
 	REPORT_RETRY_FIRST_MS = 500, /* between passes once the sink finishes; doubles */

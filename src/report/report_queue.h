@@ -28,7 +28,7 @@ struct report_queue_settings {
 	bool cut_late;             /* single events; needs REPORT_JSON_ARRAY */
 	uint64_t max_batch_events; /* at least 1 */
 	uint64_t limit_events;
-	size_t limit_bytes;
+	uint64_t limit_bytes;
 };
 
 struct report_queue {

@@ -193,6 +193,7 @@ static void start_pass(struct report_sender *sender)
 	sender->pass_began_ns = loop_now_ns(sender->loop);
 	sender->pass_events = sender->pass_batches = 0;
 	sender->sending_now = true;
+	sender->turned_away = false;
 	log_info(&sender->logger, "Pushing all available event batches");
 	if (!report_queue_has_batch(&sender->queue)) {
 		log_info(&sender->logger, "No event batches to push");
@@ -241,7 +242,11 @@ static void look_for_work(struct report_sender *sender)
 		arm_tick(sender);
 		sender->awake = report_queue_has_batch(&sender->queue);
 	} else if (sender->timer_due) {
-		if (report_queue_complete(&sender->queue))
+		/*
+		 * An event that found no room stands for the ongoing batch that it would have begun (S4). Without it, a queue
+		 * that is full of completed batches would never be sent from again.
+		 */
+		if (report_queue_complete(&sender->queue) || sender->turned_away)
 			sender->awake = true;
 		arm_heartbeat(sender);
 	}
@@ -312,6 +317,7 @@ void report_sender_submit(struct report_sender *sender, struct slice json)
 	bool completed;
 
 	if (!report_queue_add(&sender->queue, json, &completed, &err)) {
+		sender->turned_away = true;
 		drop(sender, 1, "The queue of events takes no more: some are lost", &err);
 		return;
 	}

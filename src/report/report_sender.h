@@ -24,8 +24,9 @@ struct report_sender {
 	struct loop_timer timer; /* heartbeat or tick; once finishing: the next pass */
 	uint64_t next_tick_ns;   /* REPORT_SEND_AT_TICKS */
 	struct loop_task look_task;
-	bool awake;     /* the wake flag of Q2 */
-	bool timer_due; /* it rang during a pass */
+	bool awake;       /* the wake flag of Q2 */
+	bool timer_due;   /* it rang during a pass */
+	bool turned_away; /* an event, since the last pass began: the queue had no room */
 	/* the pass under way */
 	bool sending_now;
 	bool pushing; /* the client has a batch */

@@ -58,8 +58,8 @@ struct report_sink_client {
 
 struct report_sink_options {
 	enum report_sending sending;
-	size_t queue_events; /* bounds for each client's queue; 0: REPORT_QUEUE_EVENTS, REPORT_QUEUE_BYTES */
-	size_t queue_bytes;
+	uint64_t queue_events; /* bounds for each client's queue; 0: REPORT_QUEUE_EVENTS, REPORT_QUEUE_BYTES */
+	uint64_t queue_bytes;
 	struct report_sink_metrics metrics;
 	struct logger
 		logger; /* "….billing"; the senders log as "….billing.send-s3". Its strings must outlive the sink. */

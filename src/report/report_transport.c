@@ -21,6 +21,7 @@ struct report_call {
 	report_call_done *done;
 	void *context;
 	struct buffer body;
+	int status; /* of the reply, once its head is there */
 };
 
 /* ---- transport ---- */
@@ -131,6 +132,13 @@ static void conclude(struct report_call *call, const struct report_reply *reply,
 	release_call(call);
 }
 
+static void on_head(void *context, const struct http_response *response)
+{
+	struct report_call *call = context;
+
+	call->status = response->status;
+}
+
 static void on_body(void *context, struct slice bytes)
 {
 	struct report_call *call = context;
@@ -159,7 +167,7 @@ static void on_done(void *context, const struct http_response *response, const s
 struct report_call *report_call_start(struct report_transport *transport, const struct http_request *request,
                                       report_call_done *done, void *context, struct error *err)
 {
-	static const struct http_handler HANDLER = { .on_body = on_body, .on_done = on_done };
+	static const struct http_handler HANDLER = { .on_head = on_head, .on_body = on_body, .on_done = on_done };
 	struct http_request limited = *request;
 	struct report_call *call;
 
@@ -181,6 +189,11 @@ struct report_call *report_call_start(struct report_transport *transport, const 
 failed:
 	release_call(call);
 	return NULL;
+}
+
+int report_call_status(const struct report_call *call)
+{
+	return call != NULL ? call->status : 0;
 }
 
 void report_call_cancel(struct report_call *call)

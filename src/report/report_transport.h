@@ -64,6 +64,11 @@ struct report_call;
  */
 struct report_call *report_call_start(struct report_transport *transport, const struct http_request *request,
                                       report_call_done *done, void *context, struct error *err);
-void report_call_cancel(struct report_call *call); /* NULL is fine; not after done */
+/*
+ * The status of a reply whose head has come and whose body hasn't yet; else 0. A receiver that dawdles over the body of
+ * its answer has answered (spec reporting H2, P6): whoever gives up on a call looks at this first.
+ */
+int report_call_status(const struct report_call *call); /* NULL is fine */
+void report_call_cancel(struct report_call *call);      /* NULL is fine; not after done */
 
 #endif

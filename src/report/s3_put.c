@@ -55,12 +55,22 @@ static void stop(struct s3_put *put)
 	loop_timer_stop(put->loop, &put->wait);
 }
 
+static bool is_success(int status) /* P6 */
+{
+	return status >= 200 && status < 300;
+}
+
 static void on_deadline(void *owner)
 {
 	struct s3_put *put = owner;
+	const bool arrived = is_success(report_call_status(put->call));
 	struct error err;
 
 	stop(put);
+	if (arrived) {
+		push_state_end(&put->state, NULL, NULL);
+		return;
+	}
 	if (put->last.text[0] != '\0')
 		error_set(&err, ERROR_TIMEOUT, "context deadline exceeded; before that: %s", put->last.text);
 	else
@@ -159,7 +169,7 @@ static void on_reply(void *context, const struct report_reply *reply, const stru
 		err = *failure;
 		error_wrap(&err, "PutObject");
 		fail_attempt(put, true, &err);
-	} else if (reply->status >= 200 && reply->status < 300) { /* P6 */
+	} else if (is_success(reply->status)) {
 		push_state_end(&put->state, NULL, NULL);
 	} else {
 		take_refusal(put, reply);
@@ -192,7 +202,11 @@ static bool sign_and_send(struct s3_put *put, const struct aws_credentials *cred
 	const struct sigv4_identity identity = { secret_slice(&credentials->key_id),
 		                                 secret_slice(&credentials->secret_key), slice_of(put->region) };
 	struct http_request request = {
-		.origin = put->origin, .method = SLICE("PUT"), .target = target, .body = put->body
+		.origin = put->origin,
+		.method = SLICE("PUT"),
+		.target = target,
+		.body = put->body,
+		.idle_timeout_ns = (uint64_t)REPORT_REPLY_IDLE_MS * NS_PER_MS,
 	};
 	struct http_field sent[SIGNED + 1];
 	struct buffer host, authorization;

@@ -115,7 +115,7 @@ void sandbox_events_cpu(struct sandbox *sandbox, unsigned vm, uint32_t cpu_milli
 bool sandbox_events_outage(struct sandbox *sandbox, const struct outage *outage, bool away, struct error *err)
 {
 	uint64_t now_ns = loop_now_ns(sandbox->loop);
-	uint64_t settled_ns = now_ns + (uint64_t)WATCH_STORE_RETRY_MAX_S * NS_PER_S +
+	uint64_t settled_ns = now_ns + (uint64_t)WATCH_STORE_AWAY_RETRY_MAX_S * NS_PER_S +
 	                      workload_settle_ns(sandbox->options->speed, sandbox->options->vms);
 
 	/* While an agent can't see its VMs, and until it has noticed that it can again, it doesn't bill them (B6). */

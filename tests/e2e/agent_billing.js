@@ -66,13 +66,14 @@ class Receiver {
 
 // An agent of a node of its own, with its receiver.
 class Scene {
-	constructor(name, number, { answers = [200], grace, change = () => {}, vms = VMS_PER_NODE, absent = false }) {
+	constructor(name, number, { answers = [200], grace, options = [], change = () => {}, vms = VMS_PER_NODE, absent = false }) {
 		this.name = name;
 		this.node = `node-${name}`;
 		this.address = `${prefix}.${10 + number}`;
 		this.log = `${folder}/${name}.log`;
 		this.receiver = new Receiver(answers);
 		this.grace = grace;
+		this.options = options;
 		this.change = change;
 		this.absent = absent;
 		this.vms = [];
@@ -102,7 +103,7 @@ class Scene {
 
 		this.startedAt = Date.now() / 1000;
 		this.process = spawn(ballast, ['agent', '--listen-address', this.address,
-			...(this.grace ? ['--grace', this.grace] : [])],
+			...(this.grace ? ['--grace', this.grace] : []), ...this.options],
 		{ env: { ...environment, K8S_NODE_NAME: this.node, CONFIG_PATH: config }, stdio: ['ignore', 'ignore', log] });
 		fs.closeSync(log);
 		this.ended = new Promise((resolve) => {
@@ -431,6 +432,59 @@ const scenes = {
 		end(scene) {
 			assert(scene.endedAt - scene.stoppedAt < 1.5, 'no grace period takes time');
 			assert(scene.receiver.pushes.length >= 1, 'nothing was tried');
+		},
+	},
+	// What a full queue has no room for is counted and told once; what it has, and what comes later, arrives once.
+	bounded: {
+		answers: [500],
+		options: ['--event-queue-events', '10'],
+		async run(scene) {
+			await sleep(RUN_S);
+			const DROPPED = 'ballast_events_dropped_total{client="http",subsystem="billing"}';
+			const page = await scene.page();
+
+			assert.strictEqual(page.get(QUEUE), 10);
+			assert(page.get(DROPPED) >= 2 * VMS_PER_NODE, `${page.get(DROPPED)} dropped`);
+			scene.receiver.answers = [200];
+			await sleep(2 * ACCUMULATE_S + 1);
+			assert(scene.events().length >= 10, 'what waited was not sent');
+			scene.dropped = (await scene.page()).get(DROPPED);
+		},
+		end(scene) {
+			const lost = scene.logged('The queue of events takes no more: some are lost');
+			const made = scene.logged('Adding event to batch').length;
+
+			assert.strictEqual(lost.length, 1);
+			assert.strictEqual(lost[0].level, 'error');
+			assert.strictEqual(scene.deliveries(), scene.events().length, 'something came twice');
+			assert.strictEqual(scene.events().length, made - scene.dropped);
+		},
+	},
+	// Nothing has been collected yet; and being told twice changes nothing.
+	brief: {
+		answers: [500],
+		async run(scene) {
+			scene.process.kill('SIGTERM');
+			setTimeout(() => scene.process.kill('SIGINT'), 1);
+		},
+		end(scene) {
+			assert(scene.endedAt - scene.stoppedAt < 3, 'there was nothing to wait for');
+			assert.strictEqual(scene.receiver.pushes.length, 0);
+		},
+	},
+	impatient: {
+		answers: [500],
+		async run(scene) {
+			await sleep(RUN_S);
+			scene.process.kill('SIGTERM');
+			setTimeout(() => scene.process.kill('SIGTERM'), 300);
+			setTimeout(() => {
+				scene.receiver.answers = [200];
+			}, 1500);
+		},
+		end(scene) {
+			scene.checkComplete();
+			assert.strictEqual(scene.deliveries(), scene.events().length, 'something came twice');
 		},
 	},
 	// VMs that come and go, and one that others have billed.

@@ -48,6 +48,8 @@ complains() {
 complains 'ballast: unknown option --nosuch' --nosuch
 complains 'ballast: unknown option --versoin; did you mean --version?' --versoin
 complains 'ballast: unknown option -x' -x
+complains 'ballast agent: --event-queue-events: "0" is not a number from 1 to 100000000' agent --event-queue-events 0
+complains 'ballast agent: --event-queue-bytes: "64MiB" is not a number from 65536 to 1099511627776' agent --event-queue-bytes 64MiB
 complains 'ballast: unknown subcommand "agnet"; did you mean "agent"?' agnet
 
 # What can't be written is a failure, and told.

@@ -3,6 +3,7 @@
 
 const assert = require('assert');
 const http = require('http');
+const net = require('net');
 const h = require('./report_harness.js');
 
 // `behave(request, response, number)` answers; each request's events are noted first.
@@ -121,7 +122,58 @@ const ticks = async () => {
 	receiver.server.close();
 };
 
+// Writes `text` over and over, as fast as it is taken.
+const flood = (socket, text) => {
+	const more = () => {
+		while (!socket.destroyed && socket.write(text));
+	};
+	socket.on('drain', more);
+	more();
+};
+
+const dribble = (socket, text, at = 0) => {
+	if (socket.destroyed || at >= text.length) return;
+	socket.write(text[at]);
+	setTimeout(dribble, 3, socket, text, at + 1);
+};
+
+// What answers with bytes of its own; the cause it leads to, or none if the batch has arrived.
+const OK = 'HTTP/1.1 200 OK\r\n';
+const HOSTILE = {
+	'a huge body': [(s) => (s.write(`${OK}Content-Length: 1000000000\r\n\r\n`), flood(s, 'x'.repeat(65536)))],
+	'byte by byte': [(s) => dribble(s, `${OK}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n`)],
+	'interim answers': [(s) => s.write(`HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\n\r\n${OK}Content-Length: 0\r\n\r\n`)],
+	'a body that stops': [(s) => s.write(`${OK}Content-Length: 5\r\n\r\nab`)],
+	'headers without an end': [(s) => (s.write(OK), flood(s, `X-A: ${'b'.repeat(1000)}\r\n`)), 'other'],
+	'interim answers without an end': [(s) => flood(s, 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(100)), 'other'],
+	'bytes of TLS': [(s) => s.write(Buffer.from([0x15, 3, 1, 0, 2, 2, 70])), 'malformed HTTP response'],
+	'two lengths': [(s) => s.write(`${OK}Content-Length: 5\r\nContent-Length: 6\r\n\r\nabcde`), 'malformed HTTP response'],
+	'another protocol': [(s) => s.write('HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'), 'HTTP code 101'],
+};
+
+const hostile = async (name) => {
+	const [answer, cause] = HOSTILE[name];
+	const server = net.createServer((socket) => {
+		let text = '';
+		socket.on('error', () => {});
+		socket.on('data', (part) => {
+			text += part;
+			if (!text.includes(']}')) return;
+			text = '';
+			answer(socket);
+		});
+	});
+	const port = await h.listen(server);
+	const driver = await h.run(['http', `http://127.0.0.1:${port}`], { DRIVER_TIMEOUT_MS: '4000', DRIVER_GRACE_MS: cause ? '1000' : '8000' },
+		h.events(1, 3));
+	assert.strictEqual(driver.status, 0, `${name}: ${driver.log}`);
+	assert.deepStrictEqual([...new Set(driver.errors())], cause ? [`http error ${cause}`] : [], name);
+	assert.deepStrictEqual(driver.dropped(), cause ? ['http dropped 3'] : [], name);
+	server.close();
+};
+
 h.main(async () => {
+	await Promise.all(Object.keys(HOSTILE).map(hostile));
 	await outages();
 	await ambiguity();
 	await atTheEnd();

@@ -14,6 +14,7 @@ static const uint64_t SECOND = NS_PER_S;
 struct world {
 	struct fixture fixture;
 	struct event_reporting *reporting;
+	uint64_t queue_events;
 	bool finished;
 };
 
@@ -113,6 +114,7 @@ static bool create(struct world *world, uint64_t grace_ns, struct error *err)
 		.metrics = world->fixture.metrics,
 		.log_sink = world->fixture.log_sink,
 		.grace_ns = grace_ns,
+		.queue_events = world->queue_events,
 	};
 
 	world->reporting = event_reporting_create(&options, err);
@@ -226,6 +228,28 @@ static void what_cant_be_delivered_is_given_up_after_the_grace_period(void **sta
 	                           "billing_send_errors_total{cause=\"connection refused\",client=\"http\"}") > 1);
 }
 
+static void what_a_full_queue_has_no_room_for_is_counted(void **state)
+{
+	struct world *world = *state;
+	struct buffer page;
+	struct error err;
+
+	configure_s3(&world->fixture.config.scaling_events_s3);
+	world->queue_events = 3;
+	begin(world, 0);
+	for (int i = 0; i < 5; i++)
+		submit(world);
+	assert_metric(&world->fixture, "scalingevents_queue_size{client=\"s3\"}", 3);
+	assert_int_equal(
+		fixture_log_count(&world->fixture, "\"msg\":\"The queue of events takes no more: some are lost\""), 1);
+	buffer_init(&page, 1 << 20);
+	assert_true(agent_metrics_print(world->fixture.metrics, &page, &err));
+	assert_true(
+		slice_contains(buffer_slice(&page),
+	                       SLICE("ballast_events_dropped_total{client=\"s3\",subsystem=\"scalingevents\"} 2\n")));
+	buffer_destroy(&page);
+}
+
 static void an_event_that_cant_be_said_is_an_error(void **state)
 {
 	struct world *world = *state;
@@ -268,6 +292,7 @@ int main(void)
 		TEST(a_client_that_cant_be_made_is_named),
 		TEST(without_clients_events_are_made_and_forgotten),
 		TEST(what_cant_be_delivered_is_given_up_after_the_grace_period),
+		TEST(what_a_full_queue_has_no_room_for_is_counted),
 		TEST(an_event_that_cant_be_said_is_an_error),
 		TEST(each_allocation_may_fail),
 	};

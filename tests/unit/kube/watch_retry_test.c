@@ -259,6 +259,33 @@ static void an_api_server_that_was_away_is_found_again(void **state)
 	assert_int_equal(fixture->lists, 1);
 }
 
+/* As long as nobody is there, the next attempt isn't far: what is billed meanwhile is lost. */
+static void a_refused_connection_is_tried_again_within_5_s_at_most(void **state)
+{
+	struct watch_fixture *fixture = *state;
+	struct scripted_request *watch = start_at_11(fixture);
+	unsigned errors;
+
+	test_clock_skip((uint64_t)3 * NS_PER_S);
+	spin(fixture);
+	scripted_api_stop_listening(fixture->kube->api);
+	scripted_reset(watch);
+	for (int i = 0; i < 40; i++) {
+		test_loop_spin(fixture->kube->loop, 10);
+		test_clock_skip((uint64_t)1 * NS_PER_S);
+	}
+	errors = fixture->errors[WATCH_STORE_ERROR_WATCH];
+	assert_in_range(errors, 9, 14); /* after 0.5 s, 1, 2, 4, 5, 5, 5 … */
+	/* Nor does it make the waits after other failures begin at their longest. */
+	scripted_api_listen_again(fixture->kube->api);
+	test_clock_skip((uint64_t)5 * NS_PER_S);
+	scripted_reply(next_watch(fixture, "11", NULL), 503, "", "");
+	spin(fixture);
+	test_clock_skip((uint64_t)10 * NS_PER_S);
+	scripted_begin(next_watch(fixture, "11", NULL), 200, "");
+	expect_calls(fixture, "update(a@1,a@11) failing well ");
+}
+
 /* As a real one does after a restart: the version is one that it has never seen. */
 static void an_api_server_that_comes_back_without_its_history_is_listed_at_once(void **state)
 {
@@ -384,6 +411,7 @@ int main(void)
 		WITH_FIXTURE(two_minutes_of_health_end_the_growth_of_waits),
 		WITH_FIXTURE(the_scheduler_s_first_wait_is_4_s),
 		WITH_FIXTURE(an_api_server_that_was_away_is_found_again),
+		WITH_FIXTURE(a_refused_connection_is_tried_again_within_5_s_at_most),
 		WITH_FIXTURE(an_api_server_that_comes_back_without_its_history_is_listed_at_once),
 		WITH_FIXTURE(a_server_that_is_too_busy_is_given_the_time_it_asks_for),
 		WITH_FIXTURE(a_relist_that_fails_is_repeated_with_growing_waits),

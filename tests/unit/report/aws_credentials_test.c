@@ -300,6 +300,29 @@ static void a_container_may_refuse_or_be_in_trouble(void **state)
 	scene_end(&scene);
 }
 
+/* They would be kept until they expire, and no request could be made with them. */
+static void credentials_that_cant_stand_in_a_header_are_not_kept(void **state)
+{
+	struct credentials_scene scene;
+
+	(void)state;
+	scene_begin(&scene, false);
+	receiver_set(&scene.receiver, "AWS_CONTAINER_CREDENTIALS_FULL_URI", scene.receiver.url);
+	scene_create(&scene);
+	receiver_play(&scene.receiver,
+	              SAY(200, "{\"AccessKeyId\":\"A\",\"SecretAccessKey\":\"S\",\"Token\":\"T\\r\\nX: y\"}"),
+	              SAY(200, "{\"AccessKeyId\":\"A\\nB\",\"SecretAccessKey\":\"S\"}"), SAY(200, "{" FOREVER "}"));
+	for (int i = 0; i < 2; i++) {
+		assert_false(get(&scene));
+		assert_string_equal(
+			scene.err.text,
+			"the container's credentials: the reply has credentials that can't stand in a header");
+	}
+	assert_true(get(&scene));
+	assert_int_equal(scene.receiver.count, 3);
+	scene_end(&scene);
+}
+
 static void a_token_with_a_line_end_goes_nowhere(void **state)
 {
 	struct credentials_scene scene;
@@ -413,6 +436,22 @@ static void a_metadata_token_that_is_refused_is_replaced(void **state)
 	scene_end(&scene);
 }
 
+static void a_metadata_token_that_cant_stand_in_a_header_is_not_kept(void **state)
+{
+	struct credentials_scene scene;
+
+	(void)state;
+	scene_begin(&scene, false);
+	receiver_set(&scene.receiver, "AWS_EC2_METADATA_SERVICE_ENDPOINT", scene.receiver.url);
+	scene_create(&scene);
+	receiver_play(&scene.receiver, SAY(200, "a\001b"), SAY(200, "MT"), SAY(200, "role"), SAY(200, "{" FOREVER "}"));
+	assert_false(get(&scene));
+	assert_string_equal(scene.err.text, "instance metadata: the token can't stand in a header");
+	assert_true(get(&scene));
+	assert_int_equal(scene.receiver.count, 4);
+	scene_end(&scene);
+}
+
 static void an_instance_may_say_why_it_has_none(void **state)
 {
 	struct credentials_scene scene;
@@ -461,11 +500,13 @@ int main(void)
 		cmocka_unit_test(credentials_are_renewed_five_minutes_before_they_expire),
 		cmocka_unit_test(a_container_is_asked_with_the_token_of_the_file),
 		cmocka_unit_test(a_container_may_refuse_or_be_in_trouble),
+		cmocka_unit_test(credentials_that_cant_stand_in_a_header_are_not_kept),
 		cmocka_unit_test(a_token_with_a_line_end_goes_nowhere),
 		cmocka_unit_test(only_neighbours_are_asked_without_tls),
 		cmocka_unit_test(an_instance_is_asked_in_three_steps),
 		cmocka_unit_test(without_version_2_the_older_way_is_taken),
 		cmocka_unit_test(a_metadata_token_that_is_refused_is_replaced),
+		cmocka_unit_test(a_metadata_token_that_cant_stand_in_a_header_is_not_kept),
 		cmocka_unit_test(an_instance_may_say_why_it_has_none),
 		cmocka_unit_test(asking_may_be_cancelled_at_any_time),
 	};

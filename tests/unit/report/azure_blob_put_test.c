@@ -123,6 +123,19 @@ static void a_token_never_goes_over_plain_http(void **state) /* TV37 */
 	end(&receiver, client);
 }
 
+static void a_head_without_its_body_is_an_answer(void **state)
+{
+	struct receiver receiver;
+	struct report_client *client = begin_shared_key(&receiver);
+
+	(void)state;
+	receiver_play(&receiver, HEAD_ONLY(201), HEAD_ONLY(200));
+	assert_true(receiver_push(&receiver, client, BODY, 200));
+	assert_false(receiver_push(&receiver, client, BODY, 200));
+	assert_int_equal(receiver.count, 2);
+	end(&receiver, client);
+}
+
 static void only_status_201_is_success(void **state) /* A4 */
 {
 	struct receiver receiver;
@@ -297,6 +310,7 @@ int main(void)
 		cmocka_unit_test(a_blob_is_put_signed_with_the_accounts_key),
 		cmocka_unit_test(a_blob_is_put_with_a_token_that_is_kept),
 		cmocka_unit_test(a_token_never_goes_over_plain_http),
+		cmocka_unit_test(a_head_without_its_body_is_an_answer),
 		cmocka_unit_test(only_status_201_is_success),
 		cmocka_unit_test(a_server_in_trouble_is_tried_again_with_the_same_key),
 		cmocka_unit_test(a_server_that_asks_for_too_long_a_wait_isnt_waited_for),

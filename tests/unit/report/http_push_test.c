@@ -74,6 +74,27 @@ static void the_path_is_put_behind_the_url_as_it_is(void **state)
 	scene_end(&scene);
 }
 
+/* Once the head is there, the receiver has the batch or hasn't (H2): it isn't sent again for want of a body. */
+static void a_head_without_its_body_is_an_answer(void **state)
+{
+	struct push_scene scene;
+	uint64_t before_ns;
+
+	(void)state;
+	scene_begin(&scene);
+	receiver_play(&scene.receiver, HEAD_ONLY(200), HEAD_ONLY(503));
+	assert_true(receiver_push(&scene.receiver, scene.client, BODY, 200));
+	assert_false(receiver_push(&scene.receiver, scene.client, BODY, 200));
+	assert_string_equal(scene.receiver.cause, "HTTP code 503");
+	assert_int_equal(scene.receiver.count, 2);
+	/* Nor does it have to be waited for until the deadline. */
+	before_ns = loop_now_ns(scene.receiver.loop);
+	receiver_play(&scene.receiver, HEAD_ONLY(200));
+	assert_true(receiver_push(&scene.receiver, scene.client, BODY, 30000));
+	assert_true(loop_now_ns(scene.receiver.loop) - before_ns < (uint64_t)20 * NS_PER_S);
+	scene_end(&scene);
+}
+
 static void only_status_200_is_success(void **state) /* TV17 */
 {
 	static const int STATUSES[] = { 201, 202, 204, 301, 307, 400, 429, 500, 503 };
@@ -235,6 +256,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_batch_is_posted_as_json),
 		cmocka_unit_test(the_path_is_put_behind_the_url_as_it_is),
+		cmocka_unit_test(a_head_without_its_body_is_an_answer),
 		cmocka_unit_test(only_status_200_is_success),
 		cmocka_unit_test(a_receiver_that_hangs_costs_the_deadline),
 		cmocka_unit_test(a_connection_cut_after_the_request_is_a_failure_told_by_its_cause),

@@ -25,7 +25,7 @@ enum { ASKED_MAX = 16, ASKED_BODY_BYTES = 4096, VARIABLES_MAX = 16, FIELDS_BYTES
 
 /* One answer of the script. */
 struct reply {
-	int status; /* 0: cut the connection; -1: reset it; -2: never answer */
+	int status; /* 0: cut the connection; -1: reset it; -2: never answer; negative below: only the head */
 	const char *body;
 	struct http_field fields[2];
 };
@@ -100,6 +100,8 @@ static inline void receiver_on_request(void *context, struct http_call *call)
 	reply = &receiver->script[number < receiver->script_length ? number : receiver->script_length - 1];
 	if (reply->status == 0 || reply->status == -1)
 		http_call_abort(call, reply->status == -1);
+	else if (reply->status < -2)
+		http_call_begin(call, -reply->status, (struct http_fields){ 0 });
 	else if (reply->status > 0)
 		http_call_respond_with(call, reply->status,
 		                       (struct http_fields){ reply->fields, reply->fields[1].name.length > 0   ? 2U
@@ -198,6 +200,7 @@ static inline void receiver_destroy(struct receiver *receiver)
 		.status = (code), .body = (text), .fields = { __VA_ARGS__ } \
 	}
 #define NO_ANSWER SAY(-2, NULL)
+#define HEAD_ONLY(code) SAY(-(code), NULL) /* the body never ends */
 
 #define receiver_play(receiver, ...)                                          \
 	do {                                                                  \

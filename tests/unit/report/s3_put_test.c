@@ -185,6 +185,24 @@ static void the_deadline_ends_it_and_the_error_tells_of_what_was_before(void **s
 	receiver_destroy(&receiver);
 }
 
+/* The object is there: another attempt would put it there twice. */
+static void a_head_without_its_body_is_an_answer(void **state)
+{
+	struct receiver receiver;
+	struct report_client *client;
+
+	(void)state;
+	receiver_init(&receiver, false);
+	set_keys(&receiver);
+	client = make_put(&receiver, receiver.url, "p");
+	receiver_play(&receiver, HEAD_ONLY(200), HEAD_ONLY(403));
+	assert_true(receiver_push(&receiver, client, BODY, 200));
+	assert_false(receiver_push(&receiver, client, BODY, 200));
+	assert_int_equal(receiver.count, 2);
+	report_client_destroy(client);
+	receiver_destroy(&receiver);
+}
+
 static void assert_authority(bool secure, const char *host, uint16_t port, const char *expected)
 {
 	struct http_origin origin = { .secure = secure, .port = port };
@@ -312,6 +330,7 @@ int main(void)
 		cmocka_unit_test(a_server_in_trouble_is_tried_three_times_with_the_same_key),
 		cmocka_unit_test(three_failures_are_the_end),
 		cmocka_unit_test(a_refusal_is_final),
+		cmocka_unit_test(a_head_without_its_body_is_an_answer),
 		cmocka_unit_test(the_deadline_ends_it_and_the_error_tells_of_what_was_before),
 		cmocka_unit_test(the_host_that_is_signed_has_a_port_if_it_isnt_the_schemes),
 		cmocka_unit_test(without_credentials_nothing_is_ever_sent),

@@ -436,6 +436,38 @@ static void a_full_queue_drops_the_newest_and_counts_them(void **state)
 	scene_destroy(&scene);
 }
 
+/* All of it in completed batches, and none can come: what finds no room has it tried again, at the heartbeat. */
+static void a_queue_that_filled_up_in_an_outage_is_sent_when_that_is_over(void **state)
+{
+	struct scene scene;
+	struct fake *fake = &scene.fakes[0];
+
+	(void)state;
+	scene_init(&scene, REPORT_SEND_BATCHES, 2, 1, 4);
+	fake->fail_from = 1;
+	fake->fail_to = 100;
+	submit(&scene, 1, 4);
+	settle(&scene);
+	beat(&scene);
+	assert_int_equal(fake->count, 1);
+	submit(&scene, 5, 3);
+	assert_int_equal(scene.dropped, 3);
+	assert_int_equal(fake->count, 1);
+	beat(&scene);
+	assert_int_equal(fake->count, 2); /* once, though three were dropped */
+	beat(&scene);
+	assert_int_equal(fake->count, 2);
+	fake->fail_to = 0;
+	submit(&scene, 8, 1);
+	beat(&scene);
+	assert_int_equal(fake->count, 4);
+	assert_pushed(fake, 2, 1, 2);
+	assert_pushed(fake, 3, 3, 2);
+	assert_true(scene.queue_size[0] == 0);
+	assert_int_equal(scene.dropped, 4);
+	scene_destroy(&scene);
+}
+
 /* ---- the end ---- */
 
 static void what_waits_is_sent_at_the_end(void **state) /* TV18 */
@@ -658,6 +690,7 @@ int main(void)
 		cmocka_unit_test(without_clients_events_are_taken_and_forgotten),
 		cmocka_unit_test(what_a_long_outage_holds_back_arrives_once_and_in_order),
 		cmocka_unit_test(a_full_queue_drops_the_newest_and_counts_them),
+		cmocka_unit_test(a_queue_that_filled_up_in_an_outage_is_sent_when_that_is_over),
 		cmocka_unit_test(what_waits_is_sent_at_the_end),
 		cmocka_unit_test(a_failed_final_pass_is_tried_again_within_the_grace_period),
 		cmocka_unit_test(after_the_grace_period_the_rest_is_given_up_and_counted),
