@@ -47,6 +47,7 @@ static int run_extender(int argc, char **argv)
 		.ignored_word = ignored < argc ? argv[ignored] : NULL,
 		.node_name = getenv("KUBE_NODE_NAME"),
 		.kubeconfig = getenv("KUBECONFIG"),
+		.home = getenv("HOME"),
 		.kubernetes_host = getenv("KUBERNETES_SERVICE_HOST"),
 		.kubernetes_port = getenv("KUBERNETES_SERVICE_PORT"),
 		.credentials_dir = getenv("BALLAST_SERVICEACCOUNT_DIR"),
@@ -72,7 +73,8 @@ const struct command command_extender = {
 		"  -healthport PORT       health port: /healthz, /readyz (default: 9999)\n"
 		"  -inline-volumes        reserve capacity for inline CSI volumes too (older generation)\n"
 		"  -isPatchingEnabled     ready only when this node's kube-scheduler was restarted\n"
-		"  -kubeconfig FILE       API server and credentials (not supported yet; default: the service account's)\n"
+		"  -kubeconfig FILE       API server and credentials (default: $KUBECONFIG, else the pod's service account,\n"
+		"                         else $HOME/.kube/config)\n"
 		"  -listen-address IP     address of the extender's port (default: all)\n"
 		"  -log-format FORMAT     json or text (default: $LOG_FORMAT, else json)\n"
 		"  -loglevel LEVEL        info, debug or trace (default: info)\n"
@@ -99,8 +101,9 @@ const struct command command_extender = {
 		"Environment:\n"
 		"  KUBE_NODE_NAME         name of the node; required\n"
 		"  LOG_FORMAT             text: lines for people; otherwise JSON\n"
+		"  KUBECONFIG             kubeconfig files, with ':' between; the current context is used\n"
 		"  KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT\n"
-		"                         the API server; required\n"
+		"                         the API server, without a kubeconfig\n"
 		"  BALLAST_SERVICEACCOUNT_DIR\n"
 		"                         folder with token and ca.crt\n"
 		"                         (default: /var/run/secrets/kubernetes.io/serviceaccount)\n"

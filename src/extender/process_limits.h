@@ -50,8 +50,8 @@ enum {
 	CACHES_RETRY_MAX_MS = 30000, /* … and grow up to here */
 	CACHES_NODES_RETRY_S = 60,   /* when nodes may not be listed */
 	READINESS_FILE_BYTES = 1024 * 1024,
-	READINESS_SCALAR_BYTES = 512,
-	READINESS_DEPTH = 16,
+	READINESS_JSON_BYTES = 2 * READINESS_FILE_BYTES, /* the file as JSON */
+	READINESS_ARENA_BYTES = 32 * 1024 * 1024,        /* what is decoded from that */
 };
 
 #endif

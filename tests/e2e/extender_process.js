@@ -69,6 +69,19 @@ function seenCertificate() {
 	});
 }
 
+const KUBECONFIG = (server) => `
+clusters:
+- name: c
+  cluster: {server: "${server}", certificate-authority: "${folder}/account/ca.crt"}
+users:
+- name: u
+  user: {tokenFile: "${folder}/account/token"}
+contexts:
+- name: x
+  context: {cluster: c, user: u}
+current-context: x
+`;
+
 const TESTS = {
 	async T79_flags() {
 		for (const [flags, code, text] of [
@@ -110,12 +123,34 @@ const TESTS = {
 		await expectEnd(start([], { KUBE_NODE_NAME: '' }), 1, /nodeName parameter is empty/);
 	},
 
-	async fatal_at_the_start() {
-		const kubeconfig = /kubeconfig files aren't supported yet/;
+	// In its order: flag, KUBECONFIG, service account, ~/.kube/config.
+	async P4_credentials() {
+		const home = `${folder}/home`, good = `${home}/.kube/config`, bad = `${folder}/bad.kubeconfig`, gone = `${folder}/gone`;
+		const outside = { KUBERNETES_SERVICE_HOST: '', KUBERNETES_SERVICE_PORT: '' };
 
+		fs.mkdirSync(path.dirname(good), { recursive: true });
+		fs.writeFileSync(good, KUBECONFIG(`https://${prefix}.2:6443`));
+		fs.writeFileSync(bad, 'current-context: nowhere\n');
+		for (const [flags, environment] of [[[`--kubeconfig=${good}`], { ...outside, KUBECONFIG: bad, HOME: gone }],
+			[[], { KUBERNETES_SERVICE_HOST: `${prefix}.9`, KUBECONFIG: good }], [[], { ...outside, HOME: home }],
+			[[], { BALLAST_SERVICEACCOUNT_DIR: gone, HOME: home }]])
+			await withExtender(flags, async (extender) => {
+				assert.match(extender.log, new RegExp(`"msg":"Using a kubeconfig".*"file":"${good}"`));
+				assert.deepEqual(await extender.filter(makeArgs(makePod('p'))), matched(ABC, null));
+			}, environment);
+		fs.writeFileSync(good, fs.readFileSync(bad));
+		await withExtender([], (extender) => assert.doesNotMatch(extender.log, /kubeconfig/), { HOME: home });
+		const nowhere = /there is no context \\"nowhere\\"/;
+
+		await expectEnd(start([`--kubeconfig=${bad}`], { KUBECONFIG: gone }), 1, nowhere);
+		await expectEnd(start([`--kubeconfig=${gone}`], { HOME: home }), 1, /gone: no such file/);
+		await expectEnd(start([], { KUBECONFIG: bad }), 1, nowhere);
+		await expectEnd(start([], { ...outside, HOME: home }), 1, nowhere);
+		await expectEnd(start([], { ...outside, HOME: gone }), 1, /KUBERNETES_SERVICE_HOST/);
+	},
+
+	async fatal_at_the_start() {
 		await expectEnd(start([], { KUBERNETES_SERVICE_HOST: '' }), 1, /KUBERNETES_SERVICE_HOST/);
-		await expectEnd(start(['--kubeconfig=/x']), 1, kubeconfig);
-		await expectEnd(start([], { KUBECONFIG: '/x' }), 1, kubeconfig);
 		await expectEnd(start([`--certFile=${folder}/none`, `--privateKeyFile=${folder}/none`]), 1, /none: no such file/);
 		fs.writeFileSync(`${folder}/bad.pem`, 'no certificate');
 		await expectEnd(start([`--certFile=${folder}/bad.pem`, `--privateKeyFile=${folder}/bad.pem`]), 1, /bad\.pem/);
