@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/syscall_filter.h"
 #include "net/loop_epoll.h"
 
 enum {
@@ -200,6 +201,29 @@ static void dismantle(struct agent *agent)
 	}
 }
 
+/*
+ * Before the first byte from the network is read. An old kernel is no reason not to scale VMs: the agent goes on, and
+ * says so.
+ */
+static void filter_system_calls(struct agent *agent)
+{
+	struct logger logger = agent_logger(agent);
+	struct error err;
+
+	if (!agent->arguments->no_syscall_filter && !syscall_filter_install(&err))
+		log_warn(&logger, "System calls aren't filtered (--no-seccomp makes this warning go away)",
+		         log_error_field(&err));
+}
+
+/* False with *err when the loop failed; a failed start has been told by agent_fail. */
+static bool start_and_run(struct agent *agent, struct error *err)
+{
+	if (!agent_start(agent))
+		return true;
+	filter_system_calls(agent);
+	return loop_run(agent->loop, err);
+}
+
 int agent_run(const struct agent_arguments *arguments)
 {
 	struct agent agent = { .arguments = arguments, .signals = -1 };
@@ -208,7 +232,7 @@ int agent_run(const struct agent_arguments *arguments)
 	if (!prepare(&agent, &err)) {
 		(void)fprintf(stderr, "ballast agent: %s\n", err.text);
 		agent.fatal = true;
-	} else if (agent_start(&agent) && !loop_run(agent.loop, &err)) {
+	} else if (!start_and_run(&agent, &err)) {
 		agent_fail(&agent, "Main loop failed", slice_of(err.text));
 	}
 	dismantle(&agent);

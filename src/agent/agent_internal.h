@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "agent/admin_token.h"
 #include "agent/agent.h"
 #include "agent/agent_clock.h"
 #include "agent/agent_metrics.h"
@@ -51,6 +52,7 @@ struct agent {
 	struct agent_peers peers;
 	struct scaling_event_sink scaling_events;
 	struct supervisor *supervisor; /* NULL until the main loop begins */
+	struct admin_token admin_token;
 	struct servers *servers;
 };
 

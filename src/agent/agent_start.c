@@ -59,6 +59,18 @@ static bool read_config(struct agent *agent)
 	return true;
 }
 
+/* A file that isn't there is found out now rather than by whoever is locked out. */
+static bool check_admin_token(struct agent *agent)
+{
+	struct error err;
+
+	agent->admin_token =
+		(struct admin_token){ .path = agent->arguments->admin_token_file, .logger = agent_logger(agent) };
+	if (!admin_token_check(&agent->admin_token, &err))
+		agent_fail(agent, "Failed to read the admin token", slice_of(err.text));
+	return !agent->fatal;
+}
+
 static bool make_kube_client(struct agent *agent)
 {
 	const struct agent_arguments *arguments = agent->arguments;
@@ -145,6 +157,7 @@ static bool start_servers(struct agent *agent, struct error *err)
 		.vm_metrics = agent->vm_metrics,
 		.supervisor = agent->supervisor,
 		.log_sink = agent->log_sink,
+		.admin_token = &agent->admin_token,
 	};
 
 	agent->servers = servers_start(&options, err);
@@ -283,6 +296,6 @@ failed:
 
 bool agent_start(struct agent *agent)
 {
-	return check_arguments(agent) && read_config(agent) && make_kube_client(agent) && make_parts(agent) &&
-	       start_vm_watch(agent);
+	return check_arguments(agent) && read_config(agent) && check_admin_token(agent) && make_kube_client(agent) &&
+	       make_parts(agent) && start_vm_watch(agent);
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/admin_token.h"
 #include "agent/supervisor.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -23,6 +24,7 @@ struct state_dump_server_options {
 	uint64_t timeout_ns; /* for a request to come in whole */
 	const struct supervisor *supervisor;
 	struct log_sink *log_sink;
+	struct admin_token *admin_token; /* NULL: everybody may ask */
 };
 
 /* Everything in options must outlive the server. */
