@@ -59,7 +59,7 @@ static void on_lingered(void *context)
 }
 
 /* 1.3.2, 1.3.3: no more events, no more runners; the dump server goes on until the process ends. */
-static void stop(struct agent *agent)
+void agent_stop(struct agent *agent)
 {
 	if (agent->stopping)
 		return;
@@ -85,7 +85,7 @@ static void on_signal(void *context)
 	struct signalfd_siginfo information;
 
 	while (read(agent->signals, &information, sizeof information) == (ssize_t)sizeof information)
-		stop(agent);
+		agent_stop(agent);
 }
 
 /* SIGINT too, unlike the reference (1.3.2): an agent started by hand ends as orderly as one in a pod. */
@@ -153,6 +153,13 @@ static void on_log_waiting(void *context)
 		                 agent);
 }
 
+void agent_prepare(struct agent *agent)
+{
+	agent->clock = agent_clock_start(agent->loop);
+	arena_init(&agent->arena, AGENT_CONFIG_ARENA_BYTES);
+	metrics_text_parser_init(&agent->parser, rng_next(loop_rng(agent->loop)));
+}
+
 static bool prepare(struct agent *agent, struct error *err)
 {
 	agent->loop = loop_epoll_create(err);
@@ -163,14 +170,12 @@ static bool prepare(struct agent *agent, struct error *err)
 	if (agent->log_sink == NULL)
 		return false;
 	log_sink_tell_waiting(agent->log_sink, on_log_waiting, agent);
-	agent->clock = agent_clock_start(agent->loop);
-	arena_init(&agent->arena, AGENT_CONFIG_ARENA_BYTES);
-	metrics_text_parser_init(&agent->parser, rng_next(loop_rng(agent->loop)));
+	agent_prepare(agent);
 	return watch_signals(agent, err);
 }
 
 /* In the opposite order of the start. */
-static void dismantle(struct agent *agent)
+void agent_dismantle(struct agent *agent)
 {
 	vm_watch_stop(agent->vm_watch);
 	if (agent->supervisor != NULL)
@@ -185,6 +190,13 @@ static void dismantle(struct agent *agent)
 	agent_metrics_destroy(agent->metrics);
 	metrics_text_parser_destroy(&agent->parser);
 	arena_destroy(&agent->arena);
+	loop_timer_stop(agent->loop, &agent->linger);
+}
+
+static void end_process(struct agent *agent)
+{
+	if (agent->loop != NULL)
+		agent_dismantle(agent);
 	if (agent->signal_watch != NULL)
 		loop_watch_stop(agent->signal_watch);
 	if (agent->signals >= 0)
@@ -195,7 +207,6 @@ static void dismantle(struct agent *agent)
 		log_sink_destroy(agent->log_sink, LOG_LAST_WAIT_MS);
 	if (agent->loop != NULL) {
 		loop_timer_stop(agent->loop, &agent->log_timer);
-		loop_timer_stop(agent->loop, &agent->linger);
 		loop_destroy(agent->loop);
 	}
 }
@@ -211,6 +222,6 @@ int agent_run(const struct agent_arguments *arguments)
 	} else if (agent_start(&agent) && !loop_run(agent.loop, &err)) {
 		agent_fail(&agent, "Main loop failed", slice_of(err.text));
 	}
-	dismantle(&agent);
+	end_process(&agent);
 	return agent.fatal ? AGENT_EXIT_FATAL : AGENT_EXIT_OK;
 }

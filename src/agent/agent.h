@@ -5,6 +5,7 @@
 #ifndef BALLAST_AGENT_AGENT_H
 #define BALLAST_AGENT_AGENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/log.h"
@@ -22,6 +23,7 @@ struct agent_arguments {
 	const char *kubernetes_host;
 	const char *kubernetes_port;
 	const char *credentials_dir; /* NULL: the usual one */
+	bool kubernetes_plain;       /* HTTP without TLS: for tests only, as in kube/client.h */
 	const char *listen_address;  /* of the metrics and dump servers; a literal address */
 	uint32_t api_qps;            /* requests to Kubernetes */
 	uint32_t api_burst;

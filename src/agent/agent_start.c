@@ -66,6 +66,7 @@ static bool make_kube_client(struct agent *agent)
 		.host = arguments->kubernetes_host,
 		.credentials_dir = is_given(arguments->credentials_dir) ? arguments->credentials_dir : NULL,
 		.user_agent = USER_AGENT,
+		.plain = arguments->kubernetes_plain,
 		.logger = agent_logger(agent),
 	};
 	uint64_t port = 0;
@@ -230,11 +231,11 @@ static void on_vms_unknown(void *context, const struct error *err)
 	fail_main_loop(context, "error starting VM watcher", err);
 }
 
-static void on_vm_event(void *context, const struct vm_event *event)
+static bool on_vm_event(void *context, const struct vm_event *event)
 {
 	struct agent *agent = context;
 
-	supervisor_handle_event(agent->supervisor, event);
+	return supervisor_handle_event(agent->supervisor, event);
 }
 
 static bool start_vm_watch(struct agent *agent)
