@@ -39,7 +39,7 @@ static void end_if_all_is_done(struct agent *agent)
 {
 	struct logger logger = agent_logger(agent);
 
-	if (!agent->servers_drained || loop_timer_running(&agent->linger))
+	if (!agent->servers_drained || !agent->events_delivered || loop_timer_running(&agent->linger))
 		return;
 	log_info(&logger, "Main loop returned without issue. Exiting.");
 	loop_stop(agent->loop);
@@ -50,6 +50,14 @@ static void on_drained(void *context)
 	struct agent *agent = context;
 
 	agent->servers_drained = true;
+	end_if_all_is_done(agent);
+}
+
+static void on_events_delivered(void *context)
+{
+	struct agent *agent = context;
+
+	agent->events_delivered = true;
 	end_if_all_is_done(agent);
 }
 
@@ -64,12 +72,18 @@ void agent_stop(struct agent *agent)
 	if (agent->stopping)
 		return;
 	agent->stopping = true;
+	/* It looks at the VMs once more, so it comes before the watch's end. */
+	if (agent->reporting == NULL)
+		agent->events_delivered = true;
+	else
+		event_reporting_finish(agent->reporting, on_events_delivered, agent);
 	vm_watch_stop(agent->vm_watch);
 	agent->vm_watch = NULL;
 	if (agent->supervisor != NULL)
 		supervisor_stop(agent->supervisor);
 	scheduler_tracking_stop(agent->schedulers);
 	agent->schedulers = NULL;
+	agent->peers.schedulers = NULL;
 	loop_timer_start(agent->loop, &agent->linger, (uint64_t)LINGER_MS * NS_PER_MS, on_lingered, agent);
 	if (agent->servers == NULL)
 		agent->servers_drained = true;
@@ -180,6 +194,7 @@ void agent_dismantle(struct agent *agent)
 	vm_watch_stop(agent->vm_watch);
 	if (agent->supervisor != NULL)
 		supervisor_destroy(agent->supervisor);
+	event_reporting_destroy(agent->reporting);
 	scheduler_tracking_stop(agent->schedulers);
 	servers_destroy(agent->servers);
 	if (agent->kube != NULL)

@@ -12,6 +12,7 @@
 #include "agent/agent_metrics.h"
 #include "agent/agent_peers.h"
 #include "agent/config.h"
+#include "agent/event_reporting.h"
 #include "agent/scheduler_tracking.h"
 #include "agent/servers.h"
 #include "agent/supervisor.h"
@@ -35,6 +36,7 @@ struct agent {
 	bool fatal;
 	bool stopping;
 	bool servers_drained;
+	bool events_delivered; /* or given up */
 	struct loop_timer linger;
 
 	struct agent_clock clock;
@@ -48,7 +50,9 @@ struct agent {
 	struct token_bucket vm_limiter, pod_limiter; /* protocols 9.3.1 */
 	struct vm_watch *vm_watch;
 	struct scheduler_tracking *schedulers;
+	struct plugin_versions plugin_versions;
 	struct agent_peers peers;
+	struct event_reporting *reporting;
 	struct scaling_event_sink scaling_events;
 	struct supervisor *supervisor; /* NULL until the main loop begins */
 	struct servers *servers;

@@ -128,6 +128,7 @@ static bool start_dump(struct servers *servers, const struct servers_options *op
 		.loop = options->loop,
 		.timeout_ns = options->dump.timeout_ns,
 		.supervisor = options->supervisor,
+		.generation = options->dump.generation,
 		.log_sink = options->log_sink,
 	};
 	struct logger logger = { .sink = options->log_sink, .name = "autoscaler-agent.dump-state", .context_json = "" };

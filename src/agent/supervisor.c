@@ -265,6 +265,18 @@ bool supervisor_handle_event(struct supervisor *supervisor, const struct vm_even
 	return handled;
 }
 
+void supervisor_scheduler_changed(struct supervisor *supervisor)
+{
+	const struct table *pods = &supervisor->pods;
+
+	for (struct table_entry *entry = table_next(pods, NULL); entry != NULL; entry = table_next(pods, entry)) {
+		const struct pod *pod = entry->value;
+
+		if (!supervisor->stopped && !run_is_over(pod))
+			runner_scheduler_changed(pod->runner);
+	}
+}
+
 /* ---- life ---- */
 
 struct supervisor *supervisor_create(const struct runner_environment *environment, struct error *err)

@@ -172,6 +172,7 @@ struct vm_watch *vm_watch_start(const struct vm_watch_options *options, const st
 	watch->loop = options->loop;
 	watch->filter.node_name = slice_of(options->node_name);
 	watch->filter.scheduler_name = slice_of(options->scheduler_name);
+	watch->filter.generation = options->generation;
 	watch->handler = *handler;
 	watch->context = context;
 	watch->metrics = options->metrics;

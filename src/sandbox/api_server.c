@@ -134,13 +134,11 @@ static void serve(struct api_server *server, struct api_request *request)
 	}
 }
 
-static void on_request(void *context, struct http_call *call)
+static void serve_call(struct api_server *server, struct http_call *call)
 {
-	struct api_server *server = context;
 	struct api_request request = { .call = call };
 	struct api_error error;
 
-	http_call_set_context(call, NULL);
 	arena_init(&request.arena, API_SERVER_ARENA_BYTES);
 	if (is_health_path(http_call_path(call)))
 		http_call_respond(call, 200, "text/plain; charset=utf-8", SLICE("ok"));
@@ -149,6 +147,15 @@ static void on_request(void *context, struct http_call *call)
 	else
 		serve(server, &request);
 	arena_destroy(&request.arena);
+}
+
+static void on_request(void *context, struct http_call *call)
+{
+	struct api_server *server = context;
+
+	http_call_set_context(call, NULL);
+	if (!api_meet_fault(server, call, serve_call))
+		serve_call(server, call);
 }
 
 static void on_abort(void *context, struct http_call *call)
@@ -282,6 +289,11 @@ void api_server_fail_next(struct api_server *server, unsigned count, int status)
 {
 	server->fail_next = count;
 	server->fail_status = status;
+}
+
+void api_server_set_faults(struct api_server *server, struct faults *faults)
+{
+	server->faults = faults;
 }
 
 void api_server_end_watches(struct api_server *server, bool cleanly)

@@ -21,6 +21,7 @@
 #include "net/tls.h"
 #include "sandbox/api_access.h"
 #include "sandbox/api_errors.h"
+#include "sandbox/faults.h"
 #include "sandbox/object_store.h"
 
 enum {
@@ -94,6 +95,8 @@ void api_server_set_expiry(struct api_server *server, enum api_expiry expiry);
 void api_server_refuse_next(struct api_server *server, unsigned count);
 /* The next count requests, watches too, get this status: 409, 410, 500, 503 or 504. */
 void api_server_fail_next(struct api_server *server, unsigned count, int status);
+/* From now on each request may meet one of these faults; they must outlive the server. NULL: none. */
+void api_server_set_faults(struct api_server *server, struct faults *faults);
 /* Ends all watches: cleanly as by a timeout, or by cutting the connections as in a restart. */
 void api_server_end_watches(struct api_server *server, bool cleanly);
 

@@ -209,6 +209,8 @@ struct control_plane *control_plane_start(struct loop *loop, const struct contro
 	if (plane->store != NULL)
 		plane->controller =
 			neonvm_controller_create(loop, plane->store, options->speed, &neonvm_handler, context, err);
+	if (plane->controller != NULL && options->late_2023)
+		neonvm_controller_be_late_2023(plane->controller);
 	if (plane->controller != NULL &&
 	    api_access_grant(&plane->access, options->token, options->user, AGENT_RULES,
 	                     sizeof AGENT_RULES / sizeof *AGENT_RULES, err) &&
@@ -527,6 +529,11 @@ void control_plane_refuse_next(struct control_plane *plane, unsigned count)
 void control_plane_fail_next(struct control_plane *plane, unsigned count, int status)
 {
 	api_server_fail_next(plane->server, count, status);
+}
+
+void control_plane_set_faults(struct control_plane *plane, struct faults *faults)
+{
+	api_server_set_faults(plane->server, faults);
 }
 
 void control_plane_end_watches(struct control_plane *plane, bool cleanly)

@@ -63,6 +63,8 @@ struct run {
 	struct sim_agent_counts agents[AGENTS_MAX];
 };
 
+static const struct sandbox_generation NEWEST = { .plugin = NULL };
+
 static bool set_up(struct run *run, const struct run_options *options, struct error *err)
 {
 	run->simulation = simulation_create(&options->sim, err);
@@ -71,8 +73,8 @@ static bool set_up(struct run *run, const struct run_options *options, struct er
 	if (options->trace)
 		sim_world_follow(simulation_world(run->simulation), print_line, stdout);
 	run->cluster = sim_cluster_create(run->simulation, err);
-	if (run->cluster == NULL ||
-	    !agent_setup_create(&run->setup, 1, sim_cluster_token(run->cluster), sim_cluster_ca_pem(run->cluster), err))
+	if (run->cluster == NULL || !agent_setup_create(&run->setup, 1, &NEWEST, NULL, sim_cluster_token(run->cluster),
+	                                                sim_cluster_ca_pem(run->cluster), err))
 		return false;
 	for (unsigned i = 0; i < sim_cluster_agent_count(run->cluster); i++) {
 		const struct sim_agent_options agent = {

@@ -48,7 +48,7 @@ static int set_up(void **state)
 
 	world->log = tmpfile();
 	world->sink = log_sink_create(fileno(world->log), LOG_FORMAT_JSON, LOG_DEBUG, 1 << 20, no_time, NULL, &err);
-	world->filter = (struct vm_watch_filter){ SLICE("n1"), SLICE("autoscale-scheduler") };
+	world->filter = (struct vm_watch_filter){ SLICE("n1"), SLICE("autoscale-scheduler"), AGENT_GENERATION_B };
 	world->events = (struct vm_watch_events){
 		.delivering = true,
 		.vm_metrics = vm_metrics_create(&err),

@@ -111,6 +111,40 @@ static struct core_actions next_actions(struct core *core, int64_t now_ns)
 	return actions;
 }
 
+static void count_hypothetical(void *context, int64_t now_ns, uint32_t current_cu, uint32_t goal_cu,
+                               const struct goal_parts *parts)
+{
+	unsigned *current_cus = context;
+
+	(void)now_ns;
+	(void)goal_cu;
+	(void)parts;
+	*current_cus += 100 + current_cu;
+}
+
+static void tv26_a_size_that_isnt_whole_units_makes_no_hypothetical_event(void **state)
+{
+	unsigned current_cus = 0;
+	struct core_config config = config_k(true);
+	struct vm_info vm = vm_using(2);
+	struct core core;
+
+	(void)state;
+	/* As much CPU as 2 units, as much memory as 3. */
+	vm.mem.use_slots = 24;
+	core_init(&core, &config, &vm,
+	          &(struct core_callbacks){ .context = &current_cus, .hypothetical_scaling = count_hypothetical });
+	set_load(&core, 0.5);
+	(void)next_actions(&core, SECOND);
+	assert_int_equal(current_cus, 0);
+	vm.mem.use_slots = 16;
+	core_init(&core, &config, &vm,
+	          &(struct core_callbacks){ .context = &current_cus, .hypothetical_scaling = count_hypothetical });
+	set_load(&core, 0.5);
+	(void)next_actions(&core, SECOND);
+	assert_int_equal(current_cus, 102);
+}
+
 /* S21 up to its last event: the monitor approves 2 CU while a NeonVM downscale to 1 CU succeeds. */
 static struct core approval_above_use(bool clamp_instead_of_fail)
 {
@@ -301,7 +335,7 @@ static void a_compute_unit_of_nothing_breaks_the_core_when_it_divides(void **sta
 	struct core_desired desired;
 	struct error err;
 
-	core.config.compute_unit.cpu_milli = 0;
+	core.compute_unit.cpu_milli = 0;
 	assert_true(core_desired_resources(&core, 0, &desired, &err));
 	core_monitor_active(&core, true);
 	assert_true(core_monitor_upscale_requested(&core, 0, false, true, &err));
@@ -415,6 +449,7 @@ int main(void)
 		cmocka_unit_test(a_permit_that_isnt_acceptable_is_refused_and_counts_as_a_failure),
 		cmocka_unit_test(a_vm_without_slot_size_breaks_the_core),
 		cmocka_unit_test(an_update_without_enable_lfc_metrics_anywhere_breaks_the_core),
+		cmocka_unit_test(tv26_a_size_that_isnt_whole_units_makes_no_hypothetical_event),
 		cmocka_unit_test(a_compute_unit_of_nothing_breaks_the_core_when_it_divides),
 		cmocka_unit_test(too_many_windows_are_cut_off_rather_than_written_beyond),
 		cmocka_unit_test(the_revision_source_starts_at_the_revision_of_the_vm),

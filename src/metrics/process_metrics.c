@@ -1,4 +1,4 @@
-#include "agent/agent_metrics_process.h"
+#include "metrics/process_metrics.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -57,49 +57,48 @@ static bool read_boot_time(uint64_t *ret_seconds)
 	return false;
 }
 
-bool agent_metrics_process_init(struct agent_metrics_process *ret_process, struct metrics_registry *registry,
-                                struct error *err)
+bool process_metrics_init(struct process_metrics *ret_process, struct metrics_registry *registry, struct error *err)
 {
-	static const struct metrics_family_options families[AGENT_PROCESS_FAMILIES] = {
-		[AGENT_PROCESS_CPU] = { METRICS_COUNTER,
-		                        "process_cpu_seconds_total",
-		                        "User and system CPU time spent, in seconds.",
-		                        { NULL },
-		                        NULL,
-		                        0 },
-		[AGENT_PROCESS_RESIDENT] = { METRICS_GAUGE,
-		                             "process_resident_memory_bytes",
-		                             "Resident memory size in bytes.",
-		                             { NULL },
-		                             NULL,
-		                             0 },
-		[AGENT_PROCESS_VIRTUAL] = { METRICS_GAUGE,
-		                            "process_virtual_memory_bytes",
-		                            "Virtual memory size in bytes.",
-		                            { NULL },
-		                            NULL,
-		                            0 },
-		[AGENT_PROCESS_START] = { METRICS_GAUGE,
-		                          "process_start_time_seconds",
-		                          "Start of the process since the Unix epoch, in seconds.",
+	static const struct metrics_family_options families[PROCESS_METRICS_FAMILIES] = {
+		[PROCESS_METRICS_CPU] = { METRICS_COUNTER,
+		                          "process_cpu_seconds_total",
+		                          "User and system CPU time spent, in seconds.",
 		                          { NULL },
 		                          NULL,
 		                          0 },
-		[AGENT_PROCESS_OPEN_FDS] = { METRICS_GAUGE,
-		                             "process_open_fds",
-		                             "Open file descriptors.",
-		                             { NULL },
-		                             NULL,
-		                             0 },
-		[AGENT_PROCESS_MAX_FDS] = { METRICS_GAUGE,
-		                            "process_max_fds",
-		                            "Most file descriptors that may be open.",
+		[PROCESS_METRICS_RESIDENT] = { METRICS_GAUGE,
+		                               "process_resident_memory_bytes",
+		                               "Resident memory size in bytes.",
+		                               { NULL },
+		                               NULL,
+		                               0 },
+		[PROCESS_METRICS_VIRTUAL] = { METRICS_GAUGE,
+		                              "process_virtual_memory_bytes",
+		                              "Virtual memory size in bytes.",
+		                              { NULL },
+		                              NULL,
+		                              0 },
+		[PROCESS_METRICS_START] = { METRICS_GAUGE,
+		                            "process_start_time_seconds",
+		                            "Start of the process since the Unix epoch, in seconds.",
 		                            { NULL },
 		                            NULL,
 		                            0 },
+		[PROCESS_METRICS_OPEN_FDS] = { METRICS_GAUGE,
+		                               "process_open_fds",
+		                               "Open file descriptors.",
+		                               { NULL },
+		                               NULL,
+		                               0 },
+		[PROCESS_METRICS_MAX_FDS] = { METRICS_GAUGE,
+		                              "process_max_fds",
+		                              "Most file descriptors that may be open.",
+		                              { NULL },
+		                              NULL,
+		                              0 },
 	};
 
-	for (int i = 0; i < AGENT_PROCESS_FAMILIES; i++) {
+	for (int i = 0; i < PROCESS_METRICS_FAMILIES; i++) {
 		ret_process->families[i] = metrics_registry_add(registry, &families[i], err);
 		if (ret_process->families[i] == NULL)
 			return false;
@@ -128,24 +127,24 @@ static bool read_own_stat(uint64_t fields[FIELDS])
 	return true;
 }
 
-static void update_from_stat(struct agent_metrics_process *process)
+static void update_from_stat(struct process_metrics *process)
 {
 	uint64_t fields[FIELDS];
 	double ticks_per_second = (double)sysconf(_SC_CLK_TCK);
 
 	if (!read_own_stat(fields))
 		return;
-	metrics_set(process->families[AGENT_PROCESS_CPU], NULL,
+	metrics_set(process->families[PROCESS_METRICS_CPU], NULL,
 	            (double)(fields[FIELD_USER_TICKS] + fields[FIELD_SYSTEM_TICKS]) / ticks_per_second);
-	metrics_set(process->families[AGENT_PROCESS_VIRTUAL], NULL, (double)fields[FIELD_VIRTUAL_BYTES]);
-	metrics_set(process->families[AGENT_PROCESS_RESIDENT], NULL,
+	metrics_set(process->families[PROCESS_METRICS_VIRTUAL], NULL, (double)fields[FIELD_VIRTUAL_BYTES]);
+	metrics_set(process->families[PROCESS_METRICS_RESIDENT], NULL,
 	            (double)fields[FIELD_RESIDENT_PAGES] * (double)sysconf(_SC_PAGESIZE));
 	if (process->has_boot_time)
-		metrics_set(process->families[AGENT_PROCESS_START], NULL,
+		metrics_set(process->families[PROCESS_METRICS_START], NULL,
 		            (double)process->boot_seconds + (double)fields[FIELD_START_TICKS] / ticks_per_second);
 }
 
-static void update_open_files(struct agent_metrics_process *process)
+static void update_open_files(struct process_metrics *process)
 {
 	DIR *folder = opendir("/proc/self/fd");
 	double count = 0;
@@ -158,15 +157,15 @@ static void update_open_files(struct agent_metrics_process *process)
 		count++;
 	(void)closedir(folder);
 	/* Without "." and "..", and the one that was open for looking. */
-	metrics_set(process->families[AGENT_PROCESS_OPEN_FDS], NULL, count - 3);
+	metrics_set(process->families[PROCESS_METRICS_OPEN_FDS], NULL, count - 3);
 }
 
-void agent_metrics_process_update(struct agent_metrics_process *process)
+void process_metrics_update(struct process_metrics *process)
 {
 	struct rlimit limit;
 
 	update_from_stat(process);
 	update_open_files(process);
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		metrics_set(process->families[AGENT_PROCESS_MAX_FDS], NULL, (double)limit.rlim_cur);
+		metrics_set(process->families[PROCESS_METRICS_MAX_FDS], NULL, (double)limit.rlim_cur);
 }
