@@ -1,17 +1,24 @@
-# The image holds one static program and nothing else. It is `ballast`; started by the name autoscaler-agent, it is
-# `ballast agent`, so existing manifests keep their commands.
-FROM debian:bookworm-slim AS build
+# The image holds one static program, the certificates it trusts by default, and a list of what it was made of.
+#
+# Two targets that differ in nothing but what they start: `agent` (also the default) and `extender`. Manifests written for the
+# reference images set no command, so the image's entrypoint must be the right one. deploy/image.sh builds them.
+FROM --platform=$BUILDPLATFORM debian:bookworm-slim AS build
+ARG TARGETARCH
 WORKDIR /ballast
 COPY vendor vendor
-RUN sh vendor/setup.sh --build-only
+RUN sh vendor/setup.sh --build-only --arch "${TARGETARCH:-$(dpkg --print-architecture)}"
 COPY . .
-RUN cmake --preset release -DBALLAST_TESTS=OFF -DBALLAST_WERROR=OFF \
- && cmake --build build --target ballast \
- && mkdir -p image/usr/bin \
- && strip -o image/usr/bin/ballast build/ballast \
- && ln -s ballast image/usr/bin/autoscaler-agent
+RUN sh deploy/image-tree.sh /image "${TARGETARCH:-$(dpkg --print-architecture)}"
 
-FROM scratch
-COPY --from=build /ballast/image/ /
+FROM scratch AS files
+COPY --from=build /image/ /
 USER 65532:65532
-ENTRYPOINT ["/usr/bin/ballast"]
+LABEL org.opencontainers.image.title="ballast" \
+      org.opencontainers.image.description="Scales virtual machines and places pods on local disks, on Kubernetes nodes" \
+      org.opencontainers.image.licenses="Apache-2.0"
+
+FROM files AS extender
+ENTRYPOINT ["/extender"]
+
+FROM files AS agent
+ENTRYPOINT ["/usr/bin/autoscaler-agent"]

@@ -1337,6 +1337,7 @@ bool agent_config_scheduler_decode(struct json_reader *reader, struct agent_conf
 		FIELD_RETRY_FAILED_REQUEST_SECONDS,
 		FIELD_RETRY_DENIED_UPSCALE_SECONDS,
 		FIELD_MAX_FAILED_REQUEST_RATE,
+		FIELD_PROTOCOL_VERSION,
 	};
 	static const struct json_field FIELDS[] = {
 		[FIELD_SCHEDULER_NAME] = {.key = {"schedulerName", 13}, .null = JSON_NULL_IS_ABSENT},
@@ -1355,6 +1356,7 @@ bool agent_config_scheduler_decode(struct json_reader *reader, struct agent_conf
 			.null = JSON_NULL_IS_ABSENT,
 		},
 		[FIELD_MAX_FAILED_REQUEST_RATE] = {.key = {"maxFailedRequestRate", 20}, .null = JSON_NULL_IS_ABSENT},
+		[FIELD_PROTOCOL_VERSION] = {.key = {"protocolVersion", 15}, .null = JSON_NULL_IS_ABSENT},
 	};
 	static const struct json_message MESSAGE = {
 		.fields = FIELDS,
@@ -1389,6 +1391,10 @@ bool agent_config_scheduler_decode(struct json_reader *reader, struct agent_conf
 			object.ok = agent_config_max_failed_request_rate_decode(reader,
 			                                                        &scheduler.max_failed_request_rate,
 			                                                        err);
+			break;
+		case FIELD_PROTOCOL_VERSION:
+			scheduler.has_protocol_version = true;
+			object.ok = json_reader_string(reader, &scheduler.protocol_version, err);
 			break;
 		}
 	}
@@ -1429,6 +1435,10 @@ void agent_config_scheduler_encode(struct json_writer *writer, const struct agen
 	json_writer_uint(writer, scheduler->retry_denied_upscale_seconds);
 	json_writer_key(writer, SLICE("maxFailedRequestRate"));
 	agent_config_max_failed_request_rate_encode(writer, &scheduler->max_failed_request_rate);
+	if (scheduler->has_protocol_version) {
+		json_writer_key(writer, SLICE("protocolVersion"));
+		json_writer_string(writer, scheduler->protocol_version);
+	}
 	json_writer_object_end(writer);
 }
 

@@ -117,6 +117,8 @@ struct agent_config_scheduler {
 	uint64_t retry_failed_request_seconds;
 	uint64_t retry_denied_upscale_seconds;
 	struct agent_config_max_failed_request_rate max_failed_request_rate;
+	bool has_protocol_version;
+	struct slice protocol_version; /* ours (generations 2.7) */
 };
 
 struct agent_config_neon_vm {

@@ -146,9 +146,13 @@ bool plugin_metrics_decode(struct json_reader *reader, struct plugin_metrics *re
 {
 	enum {
 		FIELD_LOAD_AVERAGE_1_MIN,
+		FIELD_LOAD_AVERAGE_5_MIN,
+		FIELD_MEMORY_USAGE_BYTES,
 	};
 	static const struct json_field FIELDS[] = {
 		[FIELD_LOAD_AVERAGE_1_MIN] = {.key = {"loadAvg1M", 9}, .null = JSON_NULL_IS_ABSENT},
+		[FIELD_LOAD_AVERAGE_5_MIN] = {.key = {"loadAvg5M", 9}, .null = JSON_NULL_IS_ABSENT},
+		[FIELD_MEMORY_USAGE_BYTES] = {.key = {"memoryUsageBytes", 16}, .null = JSON_NULL_IS_ABSENT},
 	};
 	static const struct json_message MESSAGE = {
 		.fields = FIELDS,
@@ -165,6 +169,14 @@ bool plugin_metrics_decode(struct json_reader *reader, struct plugin_metrics *re
 		switch (object.field) {
 		case FIELD_LOAD_AVERAGE_1_MIN:
 			object.ok = json_reader_float(reader, &metrics.load_average_1_min, err);
+			break;
+		case FIELD_LOAD_AVERAGE_5_MIN:
+			metrics.has_load_average_5_min = true;
+			object.ok = json_reader_float(reader, &metrics.load_average_5_min, err);
+			break;
+		case FIELD_MEMORY_USAGE_BYTES:
+			metrics.has_memory_usage_bytes = true;
+			object.ok = json_reader_float(reader, &metrics.memory_usage_bytes, err);
 			break;
 		}
 	}
@@ -193,6 +205,14 @@ void plugin_metrics_encode(struct json_writer *writer, const struct plugin_metri
 	json_writer_object_begin(writer);
 	json_writer_key(writer, SLICE("loadAvg1M"));
 	json_writer_float(writer, metrics->load_average_1_min);
+	if (metrics->has_load_average_5_min) {
+		json_writer_key(writer, SLICE("loadAvg5M"));
+		json_writer_float(writer, metrics->load_average_5_min);
+	}
+	if (metrics->has_memory_usage_bytes) {
+		json_writer_key(writer, SLICE("memoryUsageBytes"));
+		json_writer_float(writer, metrics->memory_usage_bytes);
+	}
 	json_writer_object_end(writer);
 }
 
@@ -244,6 +264,7 @@ bool plugin_agent_request_decode(struct json_reader *reader, struct plugin_agent
 			object.ok = plugin_namespaced_name_decode(reader, &request.pod, err);
 			break;
 		case FIELD_COMPUTE_UNIT:
+			request.has_compute_unit = true;
 			object.ok = plugin_resources_decode(reader, &request.compute_unit, err);
 			break;
 		case FIELD_RESOURCES:
@@ -288,8 +309,10 @@ void plugin_agent_request_encode(struct json_writer *writer, const struct plugin
 	json_writer_uint(writer, request->proto_version);
 	json_writer_key(writer, SLICE("pod"));
 	plugin_namespaced_name_encode(writer, &request->pod);
-	json_writer_key(writer, SLICE("computeUnit"));
-	plugin_resources_encode(writer, &request->compute_unit);
+	if (request->has_compute_unit) {
+		json_writer_key(writer, SLICE("computeUnit"));
+		plugin_resources_encode(writer, &request->compute_unit);
+	}
 	json_writer_key(writer, SLICE("resources"));
 	plugin_resources_encode(writer, &request->resources);
 	if (request->last_permit_presence != JSON_ABSENT) {

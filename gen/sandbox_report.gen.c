@@ -264,10 +264,12 @@ bool sandbox_report_scheduler_decode(struct json_reader *reader, struct sandbox_
 	enum {
 		FIELD_REQUESTS,
 		FIELD_DENIALS,
+		FIELD_PROTOCOL_VERSION,
 	};
 	static const struct json_field FIELDS[] = {
 		[FIELD_REQUESTS] = {.key = {"requests", 8}},
 		[FIELD_DENIALS] = {.key = {"denials", 7}},
+		[FIELD_PROTOCOL_VERSION] = {.key = {"protocolVersion", 15}},
 	};
 	static const struct json_message MESSAGE = {
 		.fields = FIELDS,
@@ -283,6 +285,9 @@ bool sandbox_report_scheduler_decode(struct json_reader *reader, struct sandbox_
 			break;
 		case FIELD_DENIALS:
 			object.ok = json_reader_uint32(reader, &scheduler.denials, err);
+			break;
+		case FIELD_PROTOCOL_VERSION:
+			object.ok = json_reader_string(reader, &scheduler.protocol_version, err);
 			break;
 		}
 	}
@@ -313,6 +318,8 @@ void sandbox_report_scheduler_encode(struct json_writer *writer, const struct sa
 	json_writer_uint(writer, scheduler->requests);
 	json_writer_key(writer, SLICE("denials"));
 	json_writer_uint(writer, scheduler->denials);
+	json_writer_key(writer, SLICE("protocolVersion"));
+	json_writer_string(writer, scheduler->protocol_version);
 	json_writer_object_end(writer);
 }
 
@@ -621,6 +628,636 @@ bool sandbox_report_outage_to_json(const struct sandbox_report_outage *outage, s
 	return json_writer_check(&writer, "Outage", err);
 }
 
+bool sandbox_report_pod_decode(struct json_reader *reader, struct sandbox_report_pod *ret_pod, struct error *err)
+{
+	enum {
+		FIELD_NAME,
+		FIELD_VOLUMES,
+		FIELD_NODE,
+		FIELD_FILTER_CALLS,
+		FIELD_SECONDS_TO_BIND,
+		FIELD_EXPECTED,
+		FIELD_JUDGED,
+	};
+	static const struct json_field FIELDS[] = {
+		[FIELD_NAME] = {.key = {"name", 4}},
+		[FIELD_VOLUMES] = {.key = {"volumes", 7}},
+		[FIELD_NODE] = {.key = {"node", 4}},
+		[FIELD_FILTER_CALLS] = {.key = {"filterCalls", 11}},
+		[FIELD_SECONDS_TO_BIND] = {.key = {"secondsToBind", 13}},
+		[FIELD_EXPECTED] = {.key = {"expected", 8}},
+		[FIELD_JUDGED] = {.key = {"judged", 6}},
+	};
+	static const struct json_message MESSAGE = {
+		.fields = FIELDS,
+		.field_count = sizeof FIELDS / sizeof FIELDS[0],
+	};
+	struct sandbox_report_pod pod = {0};
+	struct json_object object = json_object_begin(reader, &MESSAGE, err);
+
+	while (json_object_next(reader, &object, err)) {
+		switch (object.field) {
+		case FIELD_NAME:
+			object.ok = json_reader_string(reader, &pod.name, err);
+			break;
+		case FIELD_VOLUMES:
+			object.ok = json_reader_uint32(reader, &pod.volumes, err);
+			break;
+		case FIELD_NODE:
+			pod.has_node = true;
+			object.ok = json_reader_string(reader, &pod.node, err);
+			break;
+		case FIELD_FILTER_CALLS:
+			object.ok = json_reader_uint32(reader, &pod.filter_calls, err);
+			break;
+		case FIELD_SECONDS_TO_BIND:
+			pod.has_seconds_to_bind = true;
+			object.ok = json_reader_double(reader, &pod.seconds_to_bind, err);
+			break;
+		case FIELD_EXPECTED:
+			object.ok = json_reader_string(reader, &pod.expected, err);
+			break;
+		case FIELD_JUDGED:
+			object.ok = json_reader_bool(reader, &pod.judged, err);
+			break;
+		}
+	}
+	if (!json_object_end(reader, &object, err))
+		return false;
+	*ret_pod = pod;
+	return true;
+}
+
+bool sandbox_report_pod_from_json(struct slice text, struct arena *arena, struct sandbox_report_pod *ret_pod,
+                                  struct error *err)
+{
+	struct json_reader reader;
+	struct sandbox_report_pod pod;
+
+	if (!json_reader_open(&reader, text, arena, err) ||
+	    !sandbox_report_pod_decode(&reader, &pod, err) ||
+	    !json_reader_finish(&reader, err))
+		return false;
+	*ret_pod = pod;
+	return true;
+}
+
+void sandbox_report_pod_encode(struct json_writer *writer, const struct sandbox_report_pod *pod)
+{
+	json_writer_object_begin(writer);
+	json_writer_key(writer, SLICE("name"));
+	json_writer_string(writer, pod->name);
+	json_writer_key(writer, SLICE("volumes"));
+	json_writer_uint(writer, pod->volumes);
+	json_writer_key(writer, SLICE("node"));
+	if (!pod->has_node)
+		json_writer_null(writer);
+	else
+		json_writer_string(writer, pod->node);
+	json_writer_key(writer, SLICE("filterCalls"));
+	json_writer_uint(writer, pod->filter_calls);
+	json_writer_key(writer, SLICE("secondsToBind"));
+	if (!pod->has_seconds_to_bind)
+		json_writer_null(writer);
+	else
+		json_writer_double(writer, pod->seconds_to_bind);
+	json_writer_key(writer, SLICE("expected"));
+	json_writer_string(writer, pod->expected);
+	json_writer_key(writer, SLICE("judged"));
+	json_writer_bool(writer, pod->judged);
+	json_writer_object_end(writer);
+}
+
+bool sandbox_report_pod_to_json(const struct sandbox_report_pod *pod, struct buffer *buffer, struct error *err)
+{
+	struct json_writer writer;
+
+	json_writer_init(&writer, buffer);
+	sandbox_report_pod_encode(&writer, pod);
+	return json_writer_check(&writer, "Pod", err);
+}
+
+bool sandbox_report_capacity_decode(struct json_reader *reader, struct sandbox_report_capacity *ret_capacity,
+                                    struct error *err)
+{
+	enum {
+		FIELD_PROMISED_TWICE,
+		FIELD_RESERVED,
+		FIELD_REJECTED,
+		FIELD_VOLUMES,
+		FIELD_REFUSED_VOLUMES,
+	};
+	static const struct json_field FIELDS[] = {
+		[FIELD_PROMISED_TWICE] = {.key = {"promisedTwice", 13}},
+		[FIELD_RESERVED] = {.key = {"reserved", 8}},
+		[FIELD_REJECTED] = {.key = {"rejected", 8}},
+		[FIELD_VOLUMES] = {.key = {"volumes", 7}},
+		[FIELD_REFUSED_VOLUMES] = {.key = {"refusedVolumes", 14}},
+	};
+	static const struct json_message MESSAGE = {
+		.fields = FIELDS,
+		.field_count = sizeof FIELDS / sizeof FIELDS[0],
+	};
+	struct sandbox_report_capacity capacity = {0};
+	struct json_object object = json_object_begin(reader, &MESSAGE, err);
+
+	while (json_object_next(reader, &object, err)) {
+		switch (object.field) {
+		case FIELD_PROMISED_TWICE:
+			object.ok = json_reader_uint32(reader, &capacity.promised_twice, err);
+			break;
+		case FIELD_RESERVED:
+			object.ok = json_reader_uint32(reader, &capacity.reserved, err);
+			break;
+		case FIELD_REJECTED:
+			object.ok = json_reader_uint32(reader, &capacity.rejected, err);
+			break;
+		case FIELD_VOLUMES:
+			object.ok = json_reader_uint32(reader, &capacity.volumes, err);
+			break;
+		case FIELD_REFUSED_VOLUMES:
+			object.ok = json_reader_uint32(reader, &capacity.refused_volumes, err);
+			break;
+		}
+	}
+	if (!json_object_end(reader, &object, err))
+		return false;
+	*ret_capacity = capacity;
+	return true;
+}
+
+bool sandbox_report_capacity_from_json(struct slice text, struct arena *arena,
+                                       struct sandbox_report_capacity *ret_capacity, struct error *err)
+{
+	struct json_reader reader;
+	struct sandbox_report_capacity capacity;
+
+	if (!json_reader_open(&reader, text, arena, err) ||
+	    !sandbox_report_capacity_decode(&reader, &capacity, err) ||
+	    !json_reader_finish(&reader, err))
+		return false;
+	*ret_capacity = capacity;
+	return true;
+}
+
+void sandbox_report_capacity_encode(struct json_writer *writer, const struct sandbox_report_capacity *capacity)
+{
+	json_writer_object_begin(writer);
+	json_writer_key(writer, SLICE("promisedTwice"));
+	json_writer_uint(writer, capacity->promised_twice);
+	json_writer_key(writer, SLICE("reserved"));
+	json_writer_uint(writer, capacity->reserved);
+	json_writer_key(writer, SLICE("rejected"));
+	json_writer_uint(writer, capacity->rejected);
+	json_writer_key(writer, SLICE("volumes"));
+	json_writer_uint(writer, capacity->volumes);
+	json_writer_key(writer, SLICE("refusedVolumes"));
+	json_writer_uint(writer, capacity->refused_volumes);
+	json_writer_object_end(writer);
+}
+
+bool sandbox_report_capacity_to_json(const struct sandbox_report_capacity *capacity, struct buffer *buffer,
+                                     struct error *err)
+{
+	struct json_writer writer;
+
+	json_writer_init(&writer, buffer);
+	sandbox_report_capacity_encode(&writer, capacity);
+	return json_writer_check(&writer, "Capacity", err);
+}
+
+bool sandbox_report_placement_decode(struct json_reader *reader, struct sandbox_report_placement *ret_placement,
+                                     struct error *err)
+{
+	enum {
+		FIELD_BOUND,
+		FIELD_FILTER_CALLS,
+		FIELD_FAILED_FILTER_CALLS,
+		FIELD_PODS_PER_MINUTE,
+	};
+	static const struct json_field FIELDS[] = {
+		[FIELD_BOUND] = {.key = {"bound", 5}},
+		[FIELD_FILTER_CALLS] = {.key = {"filterCalls", 11}},
+		[FIELD_FAILED_FILTER_CALLS] = {.key = {"failedFilterCalls", 17}},
+		[FIELD_PODS_PER_MINUTE] = {.key = {"podsPerMinute", 13}},
+	};
+	static const struct json_message MESSAGE = {
+		.fields = FIELDS,
+		.field_count = sizeof FIELDS / sizeof FIELDS[0],
+	};
+	struct sandbox_report_placement placement = {0};
+	struct json_object object = json_object_begin(reader, &MESSAGE, err);
+
+	while (json_object_next(reader, &object, err)) {
+		switch (object.field) {
+		case FIELD_BOUND:
+			object.ok = json_reader_uint32(reader, &placement.bound, err);
+			break;
+		case FIELD_FILTER_CALLS:
+			object.ok = json_reader_uint32(reader, &placement.filter_calls, err);
+			break;
+		case FIELD_FAILED_FILTER_CALLS:
+			object.ok = json_reader_uint32(reader, &placement.failed_filter_calls, err);
+			break;
+		case FIELD_PODS_PER_MINUTE:
+			placement.has_pods_per_minute = true;
+			object.ok = json_reader_double(reader, &placement.pods_per_minute, err);
+			break;
+		}
+	}
+	if (!json_object_end(reader, &object, err))
+		return false;
+	*ret_placement = placement;
+	return true;
+}
+
+bool sandbox_report_placement_from_json(struct slice text, struct arena *arena,
+                                        struct sandbox_report_placement *ret_placement, struct error *err)
+{
+	struct json_reader reader;
+	struct sandbox_report_placement placement;
+
+	if (!json_reader_open(&reader, text, arena, err) ||
+	    !sandbox_report_placement_decode(&reader, &placement, err) ||
+	    !json_reader_finish(&reader, err))
+		return false;
+	*ret_placement = placement;
+	return true;
+}
+
+void sandbox_report_placement_encode(struct json_writer *writer, const struct sandbox_report_placement *placement)
+{
+	json_writer_object_begin(writer);
+	json_writer_key(writer, SLICE("bound"));
+	json_writer_uint(writer, placement->bound);
+	json_writer_key(writer, SLICE("filterCalls"));
+	json_writer_uint(writer, placement->filter_calls);
+	json_writer_key(writer, SLICE("failedFilterCalls"));
+	json_writer_uint(writer, placement->failed_filter_calls);
+	json_writer_key(writer, SLICE("podsPerMinute"));
+	if (!placement->has_pods_per_minute)
+		json_writer_null(writer);
+	else
+		json_writer_double(writer, placement->pods_per_minute);
+	json_writer_object_end(writer);
+}
+
+bool sandbox_report_placement_to_json(const struct sandbox_report_placement *placement, struct buffer *buffer,
+                                      struct error *err)
+{
+	struct json_writer writer;
+
+	json_writer_init(&writer, buffer);
+	sandbox_report_placement_encode(&writer, placement);
+	return json_writer_check(&writer, "Placement", err);
+}
+
+bool sandbox_report_extender_decode(struct json_reader *reader, struct sandbox_report_extender *ret_extender,
+                                    struct error *err)
+{
+	enum {
+		FIELD_MAX_RESIDENT_KIB,
+		FIELD_CPU_SECONDS,
+		FIELD_RESTARTS,
+	};
+	static const struct json_field FIELDS[] = {
+		[FIELD_MAX_RESIDENT_KIB] = {.key = {"maxResidentKiB", 14}},
+		[FIELD_CPU_SECONDS] = {.key = {"cpuSeconds", 10}},
+		[FIELD_RESTARTS] = {.key = {"restarts", 8}},
+	};
+	static const struct json_message MESSAGE = {
+		.fields = FIELDS,
+		.field_count = sizeof FIELDS / sizeof FIELDS[0],
+	};
+	struct sandbox_report_extender extender = {0};
+	struct json_object object = json_object_begin(reader, &MESSAGE, err);
+
+	while (json_object_next(reader, &object, err)) {
+		switch (object.field) {
+		case FIELD_MAX_RESIDENT_KIB:
+			object.ok = json_reader_uint64(reader, &extender.max_resident_kib, err);
+			break;
+		case FIELD_CPU_SECONDS:
+			object.ok = json_reader_double(reader, &extender.cpu_seconds, err);
+			break;
+		case FIELD_RESTARTS:
+			object.ok = json_reader_uint32(reader, &extender.restarts, err);
+			break;
+		}
+	}
+	if (!json_object_end(reader, &object, err))
+		return false;
+	*ret_extender = extender;
+	return true;
+}
+
+bool sandbox_report_extender_from_json(struct slice text, struct arena *arena,
+                                       struct sandbox_report_extender *ret_extender, struct error *err)
+{
+	struct json_reader reader;
+	struct sandbox_report_extender extender;
+
+	if (!json_reader_open(&reader, text, arena, err) ||
+	    !sandbox_report_extender_decode(&reader, &extender, err) ||
+	    !json_reader_finish(&reader, err))
+		return false;
+	*ret_extender = extender;
+	return true;
+}
+
+void sandbox_report_extender_encode(struct json_writer *writer, const struct sandbox_report_extender *extender)
+{
+	json_writer_object_begin(writer);
+	json_writer_key(writer, SLICE("maxResidentKiB"));
+	json_writer_uint(writer, extender->max_resident_kib);
+	json_writer_key(writer, SLICE("cpuSeconds"));
+	json_writer_double(writer, extender->cpu_seconds);
+	json_writer_key(writer, SLICE("restarts"));
+	json_writer_uint(writer, extender->restarts);
+	json_writer_object_end(writer);
+}
+
+bool sandbox_report_extender_to_json(const struct sandbox_report_extender *extender, struct buffer *buffer,
+                                     struct error *err)
+{
+	struct json_writer writer;
+
+	json_writer_init(&writer, buffer);
+	sandbox_report_extender_encode(&writer, extender);
+	return json_writer_check(&writer, "Extender", err);
+}
+
+bool sandbox_report_fault_count_decode(struct json_reader *reader, struct sandbox_report_fault_count *ret_count,
+                                       struct error *err)
+{
+	enum {
+		FIELD_KIND,
+		FIELD_COUNT,
+	};
+	static const struct json_field FIELDS[] = {
+		[FIELD_KIND] = {.key = {"kind", 4}},
+		[FIELD_COUNT] = {.key = {"count", 5}},
+	};
+	static const struct json_message MESSAGE = {
+		.fields = FIELDS,
+		.field_count = sizeof FIELDS / sizeof FIELDS[0],
+	};
+	struct sandbox_report_fault_count count = {0};
+	struct json_object object = json_object_begin(reader, &MESSAGE, err);
+
+	while (json_object_next(reader, &object, err)) {
+		switch (object.field) {
+		case FIELD_KIND:
+			object.ok = json_reader_string(reader, &count.kind, err);
+			break;
+		case FIELD_COUNT:
+			object.ok = json_reader_uint32(reader, &count.count, err);
+			break;
+		}
+	}
+	if (!json_object_end(reader, &object, err))
+		return false;
+	*ret_count = count;
+	return true;
+}
+
+bool sandbox_report_fault_count_from_json(struct slice text, struct arena *arena,
+                                          struct sandbox_report_fault_count *ret_count, struct error *err)
+{
+	struct json_reader reader;
+	struct sandbox_report_fault_count count;
+
+	if (!json_reader_open(&reader, text, arena, err) ||
+	    !sandbox_report_fault_count_decode(&reader, &count, err) ||
+	    !json_reader_finish(&reader, err))
+		return false;
+	*ret_count = count;
+	return true;
+}
+
+void sandbox_report_fault_count_encode(struct json_writer *writer, const struct sandbox_report_fault_count *count)
+{
+	json_writer_object_begin(writer);
+	json_writer_key(writer, SLICE("kind"));
+	json_writer_string(writer, count->kind);
+	json_writer_key(writer, SLICE("count"));
+	json_writer_uint(writer, count->count);
+	json_writer_object_end(writer);
+}
+
+bool sandbox_report_fault_count_to_json(const struct sandbox_report_fault_count *count, struct buffer *buffer,
+                                        struct error *err)
+{
+	struct json_writer writer;
+
+	json_writer_init(&writer, buffer);
+	sandbox_report_fault_count_encode(&writer, count);
+	return json_writer_check(&writer, "FaultCount", err);
+}
+
+bool sandbox_report_billed_vm_decode(struct json_reader *reader, struct sandbox_report_billed_vm *ret_vm,
+                                     struct error *err)
+{
+	enum {
+		FIELD_NAME,
+		FIELD_EXPECTED_CPU_SECONDS,
+		FIELD_BILLED_CPU_SECONDS,
+		FIELD_BILLED_ACTIVE_SECONDS,
+	};
+	static const struct json_field FIELDS[] = {
+		[FIELD_NAME] = {.key = {"name", 4}},
+		[FIELD_EXPECTED_CPU_SECONDS] = {.key = {"expectedCpuSeconds", 18}},
+		[FIELD_BILLED_CPU_SECONDS] = {.key = {"billedCpuSeconds", 16}},
+		[FIELD_BILLED_ACTIVE_SECONDS] = {.key = {"billedActiveSeconds", 19}},
+	};
+	static const struct json_message MESSAGE = {
+		.fields = FIELDS,
+		.field_count = sizeof FIELDS / sizeof FIELDS[0],
+	};
+	struct sandbox_report_billed_vm vm = {0};
+	struct json_object object = json_object_begin(reader, &MESSAGE, err);
+
+	while (json_object_next(reader, &object, err)) {
+		switch (object.field) {
+		case FIELD_NAME:
+			object.ok = json_reader_string(reader, &vm.name, err);
+			break;
+		case FIELD_EXPECTED_CPU_SECONDS:
+			object.ok = json_reader_double(reader, &vm.expected_cpu_seconds, err);
+			break;
+		case FIELD_BILLED_CPU_SECONDS:
+			object.ok = json_reader_uint64(reader, &vm.billed_cpu_seconds, err);
+			break;
+		case FIELD_BILLED_ACTIVE_SECONDS:
+			object.ok = json_reader_uint64(reader, &vm.billed_active_seconds, err);
+			break;
+		}
+	}
+	if (!json_object_end(reader, &object, err))
+		return false;
+	*ret_vm = vm;
+	return true;
+}
+
+bool sandbox_report_billed_vm_from_json(struct slice text, struct arena *arena, struct sandbox_report_billed_vm *ret_vm,
+                                        struct error *err)
+{
+	struct json_reader reader;
+	struct sandbox_report_billed_vm vm;
+
+	if (!json_reader_open(&reader, text, arena, err) ||
+	    !sandbox_report_billed_vm_decode(&reader, &vm, err) ||
+	    !json_reader_finish(&reader, err))
+		return false;
+	*ret_vm = vm;
+	return true;
+}
+
+void sandbox_report_billed_vm_encode(struct json_writer *writer, const struct sandbox_report_billed_vm *vm)
+{
+	json_writer_object_begin(writer);
+	json_writer_key(writer, SLICE("name"));
+	json_writer_string(writer, vm->name);
+	json_writer_key(writer, SLICE("expectedCpuSeconds"));
+	json_writer_double(writer, vm->expected_cpu_seconds);
+	json_writer_key(writer, SLICE("billedCpuSeconds"));
+	json_writer_uint(writer, vm->billed_cpu_seconds);
+	json_writer_key(writer, SLICE("billedActiveSeconds"));
+	json_writer_uint(writer, vm->billed_active_seconds);
+	json_writer_object_end(writer);
+}
+
+bool sandbox_report_billed_vm_to_json(const struct sandbox_report_billed_vm *vm, struct buffer *buffer,
+                                      struct error *err)
+{
+	struct json_writer writer;
+
+	json_writer_init(&writer, buffer);
+	sandbox_report_billed_vm_encode(&writer, vm);
+	return json_writer_check(&writer, "BilledVm", err);
+}
+
+static bool read_billing_vms(struct json_reader *reader, struct sandbox_report_billed_vm **ret_items, size_t *ret_count,
+                             struct error *err)
+{
+	struct json_array array = json_array_begin(reader, sizeof(struct sandbox_report_billed_vm), err);
+	struct sandbox_report_billed_vm *items = array.items;
+
+	while (json_array_next(reader, &array))
+		array.ok = sandbox_report_billed_vm_decode(reader, &items[array.index], err);
+	if (!array.ok)
+		return false;
+	*ret_items = items;
+	*ret_count = array.count;
+	return true;
+}
+
+bool sandbox_report_billing_decode(struct json_reader *reader, struct sandbox_report_billing *ret_billing,
+                                   struct error *err)
+{
+	enum {
+		FIELD_EXPECTED_CPU_SECONDS,
+		FIELD_BILLED_CPU_SECONDS,
+		FIELD_DUPLICATES,
+		FIELD_LOST,
+		FIELD_EVENTS,
+		FIELD_SCALING_EVENTS,
+		FIELD_VMS,
+	};
+	static const struct json_field FIELDS[] = {
+		[FIELD_EXPECTED_CPU_SECONDS] = {.key = {"expectedCpuSeconds", 18}},
+		[FIELD_BILLED_CPU_SECONDS] = {.key = {"billedCpuSeconds", 16}},
+		[FIELD_DUPLICATES] = {.key = {"duplicates", 10}},
+		[FIELD_LOST] = {.key = {"lost", 4}},
+		[FIELD_EVENTS] = {.key = {"events", 6}},
+		[FIELD_SCALING_EVENTS] = {.key = {"scalingEvents", 13}},
+		[FIELD_VMS] = {.key = {"vms", 3}},
+	};
+	static const struct json_message MESSAGE = {
+		.fields = FIELDS,
+		.field_count = sizeof FIELDS / sizeof FIELDS[0],
+	};
+	struct sandbox_report_billing billing = {0};
+	struct json_object object = json_object_begin(reader, &MESSAGE, err);
+
+	while (json_object_next(reader, &object, err)) {
+		switch (object.field) {
+		case FIELD_EXPECTED_CPU_SECONDS:
+			object.ok = json_reader_double(reader, &billing.expected_cpu_seconds, err);
+			break;
+		case FIELD_BILLED_CPU_SECONDS:
+			object.ok = json_reader_uint64(reader, &billing.billed_cpu_seconds, err);
+			break;
+		case FIELD_DUPLICATES:
+			object.ok = json_reader_uint32(reader, &billing.duplicates, err);
+			break;
+		case FIELD_LOST:
+			object.ok = json_reader_uint32(reader, &billing.lost, err);
+			break;
+		case FIELD_EVENTS:
+			object.ok = json_reader_uint32(reader, &billing.events, err);
+			break;
+		case FIELD_SCALING_EVENTS:
+			object.ok = json_reader_uint32(reader, &billing.scaling_events, err);
+			break;
+		case FIELD_VMS:
+			object.ok = read_billing_vms(reader, &billing.vms, &billing.vms_count, err);
+			break;
+		}
+	}
+	if (!json_object_end(reader, &object, err))
+		return false;
+	*ret_billing = billing;
+	return true;
+}
+
+bool sandbox_report_billing_from_json(struct slice text, struct arena *arena,
+                                      struct sandbox_report_billing *ret_billing, struct error *err)
+{
+	struct json_reader reader;
+	struct sandbox_report_billing billing;
+
+	if (!json_reader_open(&reader, text, arena, err) ||
+	    !sandbox_report_billing_decode(&reader, &billing, err) ||
+	    !json_reader_finish(&reader, err))
+		return false;
+	*ret_billing = billing;
+	return true;
+}
+
+void sandbox_report_billing_encode(struct json_writer *writer, const struct sandbox_report_billing *billing)
+{
+	json_writer_object_begin(writer);
+	json_writer_key(writer, SLICE("expectedCpuSeconds"));
+	json_writer_double(writer, billing->expected_cpu_seconds);
+	json_writer_key(writer, SLICE("billedCpuSeconds"));
+	json_writer_uint(writer, billing->billed_cpu_seconds);
+	json_writer_key(writer, SLICE("duplicates"));
+	json_writer_uint(writer, billing->duplicates);
+	json_writer_key(writer, SLICE("lost"));
+	json_writer_uint(writer, billing->lost);
+	json_writer_key(writer, SLICE("events"));
+	json_writer_uint(writer, billing->events);
+	json_writer_key(writer, SLICE("scalingEvents"));
+	json_writer_uint(writer, billing->scaling_events);
+	json_writer_key(writer, SLICE("vms"));
+	json_writer_array_begin(writer);
+	for (size_t i = 0; i < billing->vms_count; i++)
+		sandbox_report_billed_vm_encode(writer, &billing->vms[i]);
+	json_writer_array_end(writer);
+	json_writer_object_end(writer);
+}
+
+bool sandbox_report_billing_to_json(const struct sandbox_report_billing *billing, struct buffer *buffer,
+                                    struct error *err)
+{
+	struct json_writer writer;
+
+	json_writer_init(&writer, buffer);
+	sandbox_report_billing_encode(&writer, billing);
+	return json_writer_check(&writer, "Billing", err);
+}
+
 static bool read_report_vms(struct json_reader *reader, struct sandbox_report_vm **ret_items, size_t *ret_count,
                             struct error *err)
 {
@@ -666,6 +1303,36 @@ static bool read_report_mismatches(struct json_reader *reader, struct slice **re
 	return true;
 }
 
+static bool read_report_pods(struct json_reader *reader, struct sandbox_report_pod **ret_items, size_t *ret_count,
+                             struct error *err)
+{
+	struct json_array array = json_array_begin(reader, sizeof(struct sandbox_report_pod), err);
+	struct sandbox_report_pod *items = array.items;
+
+	while (json_array_next(reader, &array))
+		array.ok = sandbox_report_pod_decode(reader, &items[array.index], err);
+	if (!array.ok)
+		return false;
+	*ret_items = items;
+	*ret_count = array.count;
+	return true;
+}
+
+static bool read_report_faults(struct json_reader *reader, struct sandbox_report_fault_count **ret_items,
+                               size_t *ret_count, struct error *err)
+{
+	struct json_array array = json_array_begin(reader, sizeof(struct sandbox_report_fault_count), err);
+	struct sandbox_report_fault_count *items = array.items;
+
+	while (json_array_next(reader, &array))
+		array.ok = sandbox_report_fault_count_decode(reader, &items[array.index], err);
+	if (!array.ok)
+		return false;
+	*ret_items = items;
+	*ret_count = array.count;
+	return true;
+}
+
 bool sandbox_report_report_decode(struct json_reader *reader, struct sandbox_report_report *ret_report,
                                   struct error *err)
 {
@@ -683,7 +1350,13 @@ bool sandbox_report_report_decode(struct json_reader *reader, struct sandbox_rep
 		FIELD_API,
 		FIELD_AGENT,
 		FIELD_OUTAGES,
+		FIELD_BILLING,
 		FIELD_MISMATCHES,
+		FIELD_PODS,
+		FIELD_CAPACITY,
+		FIELD_PLACEMENT,
+		FIELD_EXTENDER,
+		FIELD_FAULTS,
 	};
 	static const struct json_field FIELDS[] = {
 		[FIELD_GENERATION] = {.key = {"generation", 10}},
@@ -699,7 +1372,13 @@ bool sandbox_report_report_decode(struct json_reader *reader, struct sandbox_rep
 		[FIELD_API] = {.key = {"api", 3}},
 		[FIELD_AGENT] = {.key = {"agent", 5}},
 		[FIELD_OUTAGES] = {.key = {"outages", 7}},
+		[FIELD_BILLING] = {.key = {"billing", 7}},
 		[FIELD_MISMATCHES] = {.key = {"mismatches", 10}},
+		[FIELD_PODS] = {.key = {"pods", 4}},
+		[FIELD_CAPACITY] = {.key = {"capacity", 8}},
+		[FIELD_PLACEMENT] = {.key = {"placement", 9}},
+		[FIELD_EXTENDER] = {.key = {"extender", 8}},
+		[FIELD_FAULTS] = {.key = {"faults", 6}},
 	};
 	static const struct json_message MESSAGE = {
 		.fields = FIELDS,
@@ -749,8 +1428,28 @@ bool sandbox_report_report_decode(struct json_reader *reader, struct sandbox_rep
 		case FIELD_OUTAGES:
 			object.ok = read_report_outages(reader, &report.outages, &report.outages_count, err);
 			break;
+		case FIELD_BILLING:
+			object.ok = sandbox_report_billing_decode(reader, &report.billing, err);
+			break;
 		case FIELD_MISMATCHES:
 			object.ok = read_report_mismatches(reader, &report.mismatches, &report.mismatches_count, err);
+			break;
+		case FIELD_PODS:
+			object.ok = read_report_pods(reader, &report.pods, &report.pods_count, err);
+			break;
+		case FIELD_CAPACITY:
+			object.ok = sandbox_report_capacity_decode(reader, &report.capacity, err);
+			break;
+		case FIELD_PLACEMENT:
+			report.has_placement = true;
+			object.ok = sandbox_report_placement_decode(reader, &report.placement, err);
+			break;
+		case FIELD_EXTENDER:
+			report.has_extender = true;
+			object.ok = sandbox_report_extender_decode(reader, &report.extender, err);
+			break;
+		case FIELD_FAULTS:
+			object.ok = read_report_faults(reader, &report.faults, &report.faults_count, err);
 			break;
 		}
 	}
@@ -809,10 +1508,32 @@ void sandbox_report_report_encode(struct json_writer *writer, const struct sandb
 	for (size_t i = 0; i < report->outages_count; i++)
 		sandbox_report_outage_encode(writer, &report->outages[i]);
 	json_writer_array_end(writer);
+	json_writer_key(writer, SLICE("billing"));
+	sandbox_report_billing_encode(writer, &report->billing);
 	json_writer_key(writer, SLICE("mismatches"));
 	json_writer_array_begin(writer);
 	for (size_t i = 0; i < report->mismatches_count; i++)
 		json_writer_string(writer, report->mismatches[i]);
+	json_writer_array_end(writer);
+	json_writer_key(writer, SLICE("pods"));
+	json_writer_array_begin(writer);
+	for (size_t i = 0; i < report->pods_count; i++)
+		sandbox_report_pod_encode(writer, &report->pods[i]);
+	json_writer_array_end(writer);
+	json_writer_key(writer, SLICE("capacity"));
+	sandbox_report_capacity_encode(writer, &report->capacity);
+	if (report->has_placement) {
+		json_writer_key(writer, SLICE("placement"));
+		sandbox_report_placement_encode(writer, &report->placement);
+	}
+	if (report->has_extender) {
+		json_writer_key(writer, SLICE("extender"));
+		sandbox_report_extender_encode(writer, &report->extender);
+	}
+	json_writer_key(writer, SLICE("faults"));
+	json_writer_array_begin(writer);
+	for (size_t i = 0; i < report->faults_count; i++)
+		sandbox_report_fault_count_encode(writer, &report->faults[i]);
 	json_writer_array_end(writer);
 	json_writer_object_end(writer);
 }

@@ -35,6 +35,7 @@ struct sandbox_report_vm {
 struct sandbox_report_scheduler {
 	uint32_t requests;
 	uint32_t denials;
+	struct slice protocol_version; /* that agents spoke last: "5.0"; empty: none answered */
 };
 
 /* Sums over all vm-monitors. */
@@ -63,6 +64,65 @@ struct sandbox_report_outage {
 	double end_seconds;
 };
 
+/* A pod of `--pods`; times are of its newest life, if it was made again. */
+struct sandbox_report_pod {
+	struct slice name;
+	uint32_t volumes; /* of ours */
+	bool has_node;
+	struct slice node; /* null: it isn't bound */
+	uint32_t filter_calls;
+	bool has_seconds_to_bind;
+	double seconds_to_bind; /* from its creation; wall time */
+	struct slice expected;  /* "bound" or "pending" */
+	bool judged;            /* false: the run ended too early to expect it */
+};
+
+struct sandbox_report_capacity {
+	uint32_t promised_twice;  /* disks, or parts of them, that were set aside or used more than once */
+	uint32_t reserved;        /* answers of the reservation controller */
+	uint32_t rejected;        /* likewise */
+	uint32_t volumes;         /* made */
+	uint32_t refused_volumes; /* that the scheduler asked for on a node where nothing was set aside for them */
+};
+
+struct sandbox_report_placement {
+	uint32_t bound;
+	uint32_t filter_calls;
+	uint32_t failed_filter_calls; /* without an answer that could be used */
+	bool has_pods_per_minute;
+	double pods_per_minute; /* while there were pods that fit to place; null: there were none */
+};
+
+struct sandbox_report_extender {
+	uint64_t max_resident_kib; /* "maxResidentKiB" */
+	double cpu_seconds;
+	uint32_t restarts;
+};
+
+struct sandbox_report_fault_count {
+	struct slice kind;
+	uint32_t count;
+};
+
+struct sandbox_report_billed_vm {
+	struct slice name;
+	double expected_cpu_seconds; /* what it really had, while the agents ran */
+	uint64_t billed_cpu_seconds;
+	uint64_t billed_active_seconds;
+};
+
+/* Sums over all VMs on nodes with an agent. */
+struct sandbox_report_billing {
+	double expected_cpu_seconds;
+	uint64_t billed_cpu_seconds;
+	uint32_t duplicates; /* events that came again; they count once */
+	uint32_t lost;       /* events that never came */
+	uint32_t events;
+	uint32_t scaling_events;
+	struct sandbox_report_billed_vm *vms;
+	size_t vms_count;
+};
+
 struct sandbox_report_report {
 	struct slice generation;
 	uint64_t seed;
@@ -79,8 +139,18 @@ struct sandbox_report_report {
 	struct sandbox_report_agent agent;
 	struct sandbox_report_outage *outages;
 	size_t outages_count;
+	struct sandbox_report_billing billing;
 	struct slice *mismatches;
 	size_t mismatches_count;
+	struct sandbox_report_pod *pods;
+	size_t pods_count;
+	struct sandbox_report_capacity capacity;
+	bool has_placement;
+	struct sandbox_report_placement placement; /* this and the next: with --pods */
+	bool has_extender;
+	struct sandbox_report_extender extender;
+	struct sandbox_report_fault_count *faults; /* injected, with --faults */
+	size_t faults_count;
 };
 
 /*
@@ -97,6 +167,19 @@ bool sandbox_report_api_decode(struct json_reader *reader, struct sandbox_report
 bool sandbox_report_agent_decode(struct json_reader *reader, struct sandbox_report_agent *ret_agent, struct error *err);
 bool sandbox_report_outage_decode(struct json_reader *reader, struct sandbox_report_outage *ret_outage,
                                   struct error *err);
+bool sandbox_report_pod_decode(struct json_reader *reader, struct sandbox_report_pod *ret_pod, struct error *err);
+bool sandbox_report_capacity_decode(struct json_reader *reader, struct sandbox_report_capacity *ret_capacity,
+                                    struct error *err);
+bool sandbox_report_placement_decode(struct json_reader *reader, struct sandbox_report_placement *ret_placement,
+                                     struct error *err);
+bool sandbox_report_extender_decode(struct json_reader *reader, struct sandbox_report_extender *ret_extender,
+                                    struct error *err);
+bool sandbox_report_fault_count_decode(struct json_reader *reader, struct sandbox_report_fault_count *ret_count,
+                                       struct error *err);
+bool sandbox_report_billed_vm_decode(struct json_reader *reader, struct sandbox_report_billed_vm *ret_vm,
+                                     struct error *err);
+bool sandbox_report_billing_decode(struct json_reader *reader, struct sandbox_report_billing *ret_billing,
+                                   struct error *err);
 bool sandbox_report_report_decode(struct json_reader *reader, struct sandbox_report_report *ret_report,
                                   struct error *err);
 
@@ -115,6 +198,20 @@ bool sandbox_report_agent_from_json(struct slice text, struct arena *arena, stru
                                     struct error *err);
 bool sandbox_report_outage_from_json(struct slice text, struct arena *arena, struct sandbox_report_outage *ret_outage,
                                      struct error *err);
+bool sandbox_report_pod_from_json(struct slice text, struct arena *arena, struct sandbox_report_pod *ret_pod,
+                                  struct error *err);
+bool sandbox_report_capacity_from_json(struct slice text, struct arena *arena,
+                                       struct sandbox_report_capacity *ret_capacity, struct error *err);
+bool sandbox_report_placement_from_json(struct slice text, struct arena *arena,
+                                        struct sandbox_report_placement *ret_placement, struct error *err);
+bool sandbox_report_extender_from_json(struct slice text, struct arena *arena,
+                                       struct sandbox_report_extender *ret_extender, struct error *err);
+bool sandbox_report_fault_count_from_json(struct slice text, struct arena *arena,
+                                          struct sandbox_report_fault_count *ret_count, struct error *err);
+bool sandbox_report_billed_vm_from_json(struct slice text, struct arena *arena, struct sandbox_report_billed_vm *ret_vm,
+                                        struct error *err);
+bool sandbox_report_billing_from_json(struct slice text, struct arena *arena,
+                                      struct sandbox_report_billing *ret_billing, struct error *err);
 bool sandbox_report_report_from_json(struct slice text, struct arena *arena, struct sandbox_report_report *ret_report,
                                      struct error *err);
 
@@ -126,6 +223,13 @@ void sandbox_report_monitor_encode(struct json_writer *writer, const struct sand
 void sandbox_report_api_encode(struct json_writer *writer, const struct sandbox_report_api *api);
 void sandbox_report_agent_encode(struct json_writer *writer, const struct sandbox_report_agent *agent);
 void sandbox_report_outage_encode(struct json_writer *writer, const struct sandbox_report_outage *outage);
+void sandbox_report_pod_encode(struct json_writer *writer, const struct sandbox_report_pod *pod);
+void sandbox_report_capacity_encode(struct json_writer *writer, const struct sandbox_report_capacity *capacity);
+void sandbox_report_placement_encode(struct json_writer *writer, const struct sandbox_report_placement *placement);
+void sandbox_report_extender_encode(struct json_writer *writer, const struct sandbox_report_extender *extender);
+void sandbox_report_fault_count_encode(struct json_writer *writer, const struct sandbox_report_fault_count *count);
+void sandbox_report_billed_vm_encode(struct json_writer *writer, const struct sandbox_report_billed_vm *vm);
+void sandbox_report_billing_encode(struct json_writer *writer, const struct sandbox_report_billing *billing);
 void sandbox_report_report_encode(struct json_writer *writer, const struct sandbox_report_report *report);
 
 /* The same, asking at once: false if there was no room, or a number that JSON can't say. */
@@ -139,6 +243,19 @@ bool sandbox_report_api_to_json(const struct sandbox_report_api *api, struct buf
 bool sandbox_report_agent_to_json(const struct sandbox_report_agent *agent, struct buffer *buffer, struct error *err);
 bool sandbox_report_outage_to_json(const struct sandbox_report_outage *outage, struct buffer *buffer,
                                    struct error *err);
+bool sandbox_report_pod_to_json(const struct sandbox_report_pod *pod, struct buffer *buffer, struct error *err);
+bool sandbox_report_capacity_to_json(const struct sandbox_report_capacity *capacity, struct buffer *buffer,
+                                     struct error *err);
+bool sandbox_report_placement_to_json(const struct sandbox_report_placement *placement, struct buffer *buffer,
+                                      struct error *err);
+bool sandbox_report_extender_to_json(const struct sandbox_report_extender *extender, struct buffer *buffer,
+                                     struct error *err);
+bool sandbox_report_fault_count_to_json(const struct sandbox_report_fault_count *count, struct buffer *buffer,
+                                        struct error *err);
+bool sandbox_report_billed_vm_to_json(const struct sandbox_report_billed_vm *vm, struct buffer *buffer,
+                                      struct error *err);
+bool sandbox_report_billing_to_json(const struct sandbox_report_billing *billing, struct buffer *buffer,
+                                    struct error *err);
 bool sandbox_report_report_to_json(const struct sandbox_report_report *report, struct buffer *buffer,
                                    struct error *err);
 

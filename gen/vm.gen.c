@@ -26,12 +26,15 @@ bool vm_guest_cpus_decode(struct json_reader *reader, struct vm_guest_cpus *ret_
 	while (json_object_next(reader, &object, err)) {
 		switch (object.field) {
 		case FIELD_MIN_MILLI:
+			cpus.has_min_milli = true;
 			object.ok = json_reader_milli_cpu(reader, &cpus.min_milli, err);
 			break;
 		case FIELD_MAX_MILLI:
+			cpus.has_max_milli = true;
 			object.ok = json_reader_milli_cpu(reader, &cpus.max_milli, err);
 			break;
 		case FIELD_USE_MILLI:
+			cpus.has_use_milli = true;
 			object.ok = json_reader_milli_cpu(reader, &cpus.use_milli, err);
 			break;
 		}
@@ -58,12 +61,18 @@ bool vm_guest_cpus_from_json(struct slice text, struct arena *arena, struct vm_g
 void vm_guest_cpus_encode(struct json_writer *writer, const struct vm_guest_cpus *cpus)
 {
 	json_writer_object_begin(writer);
-	json_writer_key(writer, SLICE("min"));
-	json_writer_milli_cpu(writer, cpus->min_milli);
-	json_writer_key(writer, SLICE("max"));
-	json_writer_milli_cpu(writer, cpus->max_milli);
-	json_writer_key(writer, SLICE("use"));
-	json_writer_milli_cpu(writer, cpus->use_milli);
+	if (cpus->has_min_milli) {
+		json_writer_key(writer, SLICE("min"));
+		json_writer_milli_cpu(writer, cpus->min_milli);
+	}
+	if (cpus->has_max_milli) {
+		json_writer_key(writer, SLICE("max"));
+		json_writer_milli_cpu(writer, cpus->max_milli);
+	}
+	if (cpus->has_use_milli) {
+		json_writer_key(writer, SLICE("use"));
+		json_writer_milli_cpu(writer, cpus->use_milli);
+	}
 	json_writer_object_end(writer);
 }
 
@@ -102,12 +111,15 @@ bool vm_guest_memory_slots_decode(struct json_reader *reader, struct vm_guest_me
 	while (json_object_next(reader, &object, err)) {
 		switch (object.field) {
 		case FIELD_MIN:
+			slots.has_min = true;
 			object.ok = json_reader_int32(reader, &slots.min, err);
 			break;
 		case FIELD_MAX:
+			slots.has_max = true;
 			object.ok = json_reader_int32(reader, &slots.max, err);
 			break;
 		case FIELD_USE:
+			slots.has_use = true;
 			object.ok = json_reader_int32(reader, &slots.use, err);
 			break;
 		}
@@ -135,12 +147,18 @@ bool vm_guest_memory_slots_from_json(struct slice text, struct arena *arena, str
 void vm_guest_memory_slots_encode(struct json_writer *writer, const struct vm_guest_memory_slots *slots)
 {
 	json_writer_object_begin(writer);
-	json_writer_key(writer, SLICE("min"));
-	json_writer_int(writer, slots->min);
-	json_writer_key(writer, SLICE("max"));
-	json_writer_int(writer, slots->max);
-	json_writer_key(writer, SLICE("use"));
-	json_writer_int(writer, slots->use);
+	if (slots->has_min) {
+		json_writer_key(writer, SLICE("min"));
+		json_writer_int(writer, slots->min);
+	}
+	if (slots->has_max) {
+		json_writer_key(writer, SLICE("max"));
+		json_writer_int(writer, slots->max);
+	}
+	if (slots->has_use) {
+		json_writer_key(writer, SLICE("use"));
+		json_writer_int(writer, slots->use);
+	}
 	json_writer_object_end(writer);
 }
 

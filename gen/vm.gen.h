@@ -11,15 +11,22 @@
 #include "gen/kube.gen.h"
 #include "gen/scaling.gen.h"
 
+/* The API server fills in what is absent here and in the next; generation A insists on it (generations 4.11). */
 struct vm_guest_cpus {
+	bool has_min_milli;
 	uint32_t min_milli; /* "min" */
+	bool has_max_milli;
 	uint32_t max_milli; /* "max" */
+	bool has_use_milli;
 	uint32_t use_milli; /* "use" */
 };
 
 struct vm_guest_memory_slots {
+	bool has_min;
 	int32_t min;
+	bool has_max;
 	int32_t max;
+	bool has_use;
 	int32_t use;
 };
 

@@ -17,7 +17,8 @@ endif()
 set(kernel_headers ${CMAKE_BINARY_DIR}/kernel-headers)
 file(MAKE_DIRECTORY ${kernel_headers})
 foreach(name linux asm asm-generic)
-  find_path(kernel_${name}_parent ${name}/types.h PATHS /usr/include /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}
+  find_path(kernel_${name}_parent ${name}/types.h PATHS /usr/${CMAKE_LIBRARY_ARCHITECTURE}/include /usr/include
+            /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}
             NO_DEFAULT_PATH REQUIRED)
   mark_as_advanced(kernel_${name}_parent)
   if(NOT EXISTS ${kernel_headers}/${name})

@@ -3,9 +3,10 @@
 # the few npm packages of the tests. Run it again at any time: when everything is there it takes a second and needs
 # neither root nor the network.
 #
-#   usage: vendor/setup.sh [--build-only] [fetch option...]
+#   usage: vendor/setup.sh [--build-only [--arch arm64]] [fetch option...]
 #
 #     --build-only   only what the product needs; the tests need more
+#     --arch arm64   to build for that architecture on another one (vendor/arm64.cmake)
 #     --drift, --refresh   passed on, see vendor/fetch --help
 set -eu
 
@@ -14,8 +15,16 @@ root=$(dirname "$here")
 
 build_only=
 fetch_options=
+arch=
+expect_arch=
 for argument; do
+	if [ -n "$expect_arch" ]; then
+		expect_arch=
+		arch=$argument
+		continue
+	fi
 	case $argument in
+	--arch) expect_arch=1 ;;
 	--build-only) build_only=1 ;;
 	--drift | --refresh) fetch_options=$argument ;;
 	*)
@@ -36,14 +45,19 @@ command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
 # ---- packages -------------------------------------------------------------------------------------------------------
 
 # "package" or "package:command". With a command, whatever provides the command will do.
-packages='gcc libc6-dev cmake:cmake ninja-build:ninja re2c:re2c xz-utils:xz bzip2:bzip2'
+packages='gcc libc6-dev cmake:cmake ninja-build:ninja re2c:re2c xz-utils:xz bzip2:bzip2 ca-certificates'
 test_packages='
-	binutils:strip file:file curl:curl openssl:openssl ca-certificates
+	binutils:strip file:file curl:curl openssl:openssl
 	libcmocka-dev protobuf-compiler:protoc libprotobuf-dev
 	clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14 cppcheck
 	prometheus:promtool prometheus-node-exporter:prometheus-node-exporter slowhttptest:slowhttptest
-	nodejs:node npm:npm'
+	nodejs:node npm:npm
+	buildah:buildah mmdebstrap:mmdebstrap netavark'
 [ -n "$build_only" ] || packages="$packages $test_packages"
+[ -z "$arch" ] || [ "$arch" = "$(dpkg --print-architecture)" ] || case $arch in
+arm64) packages="$packages gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc libc6-dev-arm64-cross binutils:strip" ;;
+*) die "don't know how to build for $arch" ;;
+esac
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null)" = 'ii ' ]; }
 
@@ -92,7 +106,8 @@ setup:   sudo apt-get update && sudo apt-get install -y --no-install-recommends$
 
 # ---- sources --------------------------------------------------------------------------------------------------------
 
-sh "$here/fetch" $fetch_options
+# shellcheck disable=SC2086 # a list of words
+sh "$here/fetch" $fetch_options ${arch:+--arch $arch}
 
 # ---- npm packages of the tests --------------------------------------------------------------------------------------
 

@@ -12,6 +12,21 @@ function(add_llhttp target)
   target_include_directories(${target} SYSTEM PUBLIC ${llhttp_dir}/include)
 endfunction()
 
+# The parser alone; without its emitter. Its configure script would only tell it its version.
+set(libyaml_dir ${BALLAST_VENDOR_DIR}/libyaml)
+set(libyaml_sources ${libyaml_dir}/src/api.c ${libyaml_dir}/src/parser.c ${libyaml_dir}/src/reader.c
+                    ${libyaml_dir}/src/scanner.c)
+
+function(add_libyaml target)
+  add_library(${target} STATIC EXCLUDE_FROM_ALL ${libyaml_sources})
+  target_include_directories(${target} SYSTEM PUBLIC ${libyaml_dir}/include)
+  target_compile_definitions(${target} PRIVATE YAML_VERSION_MAJOR=0 YAML_VERSION_MINOR=2 YAML_VERSION_PATCH=5
+                                               YAML_VERSION_STRING="0.2.5" _GNU_SOURCE)
+  if(NOT instrumentation)
+    target_compile_options(${target} PRIVATE -Os)
+  endif()
+endfunction()
+
 set(mbedtls_dir ${BALLAST_VENDOR_DIR}/mbedtls)
 file(GLOB mbedtls_sources ${mbedtls_dir}/library/*.c)
 
@@ -27,9 +42,22 @@ function(add_mbedtls target)
   endif()
 endfunction()
 
+# Without its file functions (gz*); packing and unpacking in memory only.
+set(zlib_dir ${BALLAST_VENDOR_DIR}/zlib)
+file(GLOB zlib_sources ${zlib_dir}/*.c)
+
+function(add_zlib target)
+  add_library(${target} STATIC EXCLUDE_FROM_ALL ${zlib_sources})
+  target_include_directories(${target} SYSTEM PUBLIC ${zlib_dir})
+  target_compile_definitions(${target} PUBLIC Z_SOLO ZLIB_CONST)
+endfunction()
+
 foreach(variant IN LISTS variants)
   add_llhttp(llhttp${variant})
+  add_libyaml(libyaml${variant})
   add_mbedtls(mbedtls${variant})
-  use_toolchain(llhttp${variant})
-  use_toolchain(mbedtls${variant})
+  add_zlib(zlib${variant})
+  foreach(library llhttp libyaml mbedtls zlib)
+    use_toolchain(${library}${variant})
+  endforeach()
 endforeach()

@@ -40,7 +40,7 @@ static void end_if_all_is_done(struct agent *agent)
 {
 	struct logger logger = agent_logger(agent);
 
-	if (!agent->servers_drained || loop_timer_running(&agent->linger))
+	if (!agent->servers_drained || !agent->events_delivered || loop_timer_running(&agent->linger))
 		return;
 	log_info(&logger, "Main loop returned without issue. Exiting.");
 	loop_stop(agent->loop);
@@ -54,23 +54,37 @@ static void on_drained(void *context)
 	end_if_all_is_done(agent);
 }
 
+static void on_events_delivered(void *context)
+{
+	struct agent *agent = context;
+
+	agent->events_delivered = true;
+	end_if_all_is_done(agent);
+}
+
 static void on_lingered(void *context)
 {
 	end_if_all_is_done(context);
 }
 
 /* 1.3.2, 1.3.3: no more events, no more runners; the dump server goes on until the process ends. */
-static void stop(struct agent *agent)
+void agent_stop(struct agent *agent)
 {
 	if (agent->stopping)
 		return;
 	agent->stopping = true;
+	/* It looks at the VMs once more, so it comes before the watch's end. */
+	if (agent->reporting == NULL)
+		agent->events_delivered = true;
+	else
+		event_reporting_finish(agent->reporting, on_events_delivered, agent);
 	vm_watch_stop(agent->vm_watch);
 	agent->vm_watch = NULL;
 	if (agent->supervisor != NULL)
 		supervisor_stop(agent->supervisor);
 	scheduler_tracking_stop(agent->schedulers);
 	agent->schedulers = NULL;
+	agent->peers.schedulers = NULL;
 	loop_timer_start(agent->loop, &agent->linger, (uint64_t)LINGER_MS * NS_PER_MS, on_lingered, agent);
 	if (agent->servers == NULL)
 		agent->servers_drained = true;
@@ -86,7 +100,7 @@ static void on_signal(void *context)
 	struct signalfd_siginfo information;
 
 	while (read(agent->signals, &information, sizeof information) == (ssize_t)sizeof information)
-		stop(agent);
+		agent_stop(agent);
 }
 
 /* SIGINT too, unlike the reference (1.3.2): an agent started by hand ends as orderly as one in a pod. */
@@ -154,6 +168,13 @@ static void on_log_waiting(void *context)
 		                 agent);
 }
 
+void agent_prepare(struct agent *agent)
+{
+	agent->clock = agent_clock_start(agent->loop);
+	arena_init(&agent->arena, AGENT_CONFIG_ARENA_BYTES);
+	metrics_text_parser_init(&agent->parser, rng_next(loop_rng(agent->loop)));
+}
+
 static bool prepare(struct agent *agent, struct error *err)
 {
 	agent->loop = loop_epoll_create(err);
@@ -164,18 +185,17 @@ static bool prepare(struct agent *agent, struct error *err)
 	if (agent->log_sink == NULL)
 		return false;
 	log_sink_tell_waiting(agent->log_sink, on_log_waiting, agent);
-	agent->clock = agent_clock_start(agent->loop);
-	arena_init(&agent->arena, AGENT_CONFIG_ARENA_BYTES);
-	metrics_text_parser_init(&agent->parser, rng_next(loop_rng(agent->loop)));
+	agent_prepare(agent);
 	return watch_signals(agent, err);
 }
 
 /* In the opposite order of the start. */
-static void dismantle(struct agent *agent)
+void agent_dismantle(struct agent *agent)
 {
 	vm_watch_stop(agent->vm_watch);
 	if (agent->supervisor != NULL)
 		supervisor_destroy(agent->supervisor);
+	event_reporting_destroy(agent->reporting);
 	scheduler_tracking_stop(agent->schedulers);
 	servers_destroy(agent->servers);
 	if (agent->kube != NULL)
@@ -186,6 +206,13 @@ static void dismantle(struct agent *agent)
 	agent_metrics_destroy(agent->metrics);
 	metrics_text_parser_destroy(&agent->parser);
 	arena_destroy(&agent->arena);
+	loop_timer_stop(agent->loop, &agent->linger);
+}
+
+static void end_process(struct agent *agent)
+{
+	if (agent->loop != NULL)
+		agent_dismantle(agent);
 	if (agent->signal_watch != NULL)
 		loop_watch_stop(agent->signal_watch);
 	if (agent->signals >= 0)
@@ -196,7 +223,6 @@ static void dismantle(struct agent *agent)
 		log_sink_destroy(agent->log_sink, LOG_LAST_WAIT_MS);
 	if (agent->loop != NULL) {
 		loop_timer_stop(agent->loop, &agent->log_timer);
-		loop_timer_stop(agent->loop, &agent->linger);
 		loop_destroy(agent->loop);
 	}
 }
@@ -235,6 +261,6 @@ int agent_run(const struct agent_arguments *arguments)
 	} else if (!start_and_run(&agent, &err)) {
 		agent_fail(&agent, "Main loop failed", slice_of(err.text));
 	}
-	dismantle(&agent);
+	end_process(&agent);
 	return agent.fatal ? AGENT_EXIT_FATAL : AGENT_EXIT_OK;
 }

@@ -15,6 +15,9 @@ enum { AGENT_EXIT_OK = 0, AGENT_EXIT_FATAL = 2 };
 
 enum { AGENT_API_QPS = 50, AGENT_API_BURST = 100, AGENT_API_RATE_MAX = 1000000 };
 
+/* Less than the half minute that a pod is given by default; at most a day. */
+enum { AGENT_GRACE_S = 25, AGENT_GRACE_MAX_S = 86400 };
+
 /* Texts may be NULL or empty, which means: not given. */
 struct agent_arguments {
 	const char *config_path;
@@ -23,11 +26,14 @@ struct agent_arguments {
 	const char *kubernetes_host;
 	const char *kubernetes_port;
 	const char *credentials_dir;  /* NULL: the usual one */
+	const char *kubeconfig;       /* file, or several with ':' between, in place of these three */
+	bool kubernetes_plain;        /* HTTP without TLS: for tests only, as in kube/client.h */
 	const char *listen_address;   /* of the metrics and dump servers; a literal address */
 	const char *admin_token_file; /* who reads metrics and dump must show what it holds; NULL: everybody may */
 	bool no_syscall_filter;
 	uint32_t api_qps; /* requests to Kubernetes */
 	uint32_t api_burst;
+	uint64_t grace_ns; /* how long events may take to be delivered after SIGTERM */
 	enum log_level log_level;
 	enum log_format log_format;
 };

@@ -13,6 +13,7 @@
 #include "agent/agent_metrics.h"
 #include "agent/agent_peers.h"
 #include "agent/config.h"
+#include "agent/event_reporting.h"
 #include "agent/scheduler_tracking.h"
 #include "agent/servers.h"
 #include "agent/supervisor.h"
@@ -36,6 +37,7 @@ struct agent {
 	bool fatal;
 	bool stopping;
 	bool servers_drained;
+	bool events_delivered; /* or given up */
 	struct loop_timer linger;
 
 	struct agent_clock clock;
@@ -49,7 +51,9 @@ struct agent {
 	struct token_bucket vm_limiter, pod_limiter; /* protocols 9.3.1 */
 	struct vm_watch *vm_watch;
 	struct scheduler_tracking *schedulers;
+	struct plugin_versions plugin_versions;
 	struct agent_peers peers;
+	struct event_reporting *reporting;
 	struct scaling_event_sink scaling_events;
 	struct supervisor *supervisor; /* NULL until the main loop begins */
 	struct admin_token admin_token;
@@ -59,6 +63,16 @@ struct agent {
 struct logger agent_logger(const struct agent *agent);
 /* Logs the line that is the last, and ends the loop: exit status 2. */
 void agent_fail(struct agent *agent, const char *message, struct slice error_text);
+
+/*
+ * For whoever runs an agent on a loop of his own (the simulator) instead of agent_run: the struct is zero but for
+ * arguments, loop and log_sink. agent_prepare comes before agent_start; agent_dismantle after it, whatever it said, and
+ * leaves loop and log sink alone.
+ */
+void agent_prepare(struct agent *agent);
+void agent_dismantle(struct agent *agent);
+/* As SIGTERM: ends in good order, then stops the loop. */
+void agent_stop(struct agent *agent);
 
 /* Does the steps of 1.2 up to the VM watch; the others follow from the loop. False: agent_fail was called. */
 bool agent_start(struct agent *agent);

@@ -1,12 +1,13 @@
 /*
  * All families are declared in one table, in the order of enum family; the functions below only say which series of
- * which family something counts in.
+ * which family something counts in. Those that a generation doesn't have are NULL, and add_values() and its like leave
+ * them alone.
  */
 #include "agent/agent_metrics.h"
 
-#include "agent/agent_metrics_process.h"
 #include "agent/limits.h"
 #include "base/memory.h"
+#include "metrics/process_metrics.h"
 #include "metrics/registry.h"
 
 #define A "autoscaling_agent_"
@@ -64,7 +65,9 @@ enum family {
 	SCALING_EVENTS_SEND_DURATION,
 	BILLING_SEND_ERRORS,
 	SCALING_EVENTS_SEND_ERRORS,
+	EVENTS_DROPPED,
 	LOG_LINES_DROPPED,
+	FATAL_ERRORS, /* from here on: late 2023 only */
 	FAMILY_COUNT,
 };
 
@@ -172,20 +175,35 @@ static const struct metrics_family_options FAMILIES[FAMILY_COUNT] = {
 	[SCALING_EVENTS_SEND_ERRORS] =
 		COUNTER("scalingevents_send_errors_total", "Total errors from attempting to send billing events",
 	                "cause", "client"),
-	/* The reference has none: it waits for the reader of its log. */
+	/* The reference has neither: its queues grow, and it waits for the reader of its log. */
+	[EVENTS_DROPPED] = { METRICS_COUNTER,
+	                     "ballast_events_dropped_total",
+	                     "Events given up, because the queue was full or the process ended.",
+	                     { "client", "subsystem" },
+	                     NULL,
+	                     0 },
 	[LOG_LINES_DROPPED] = { METRICS_COUNTER,
 	                        "ballast_log_lines_dropped_total",
 	                        "Lines of the log dropped because nobody took them in time, or memory was short.",
 	                        { NULL },
 	                        NULL,
 	                        0 },
+	[FATAL_ERRORS] = COUNTER("runner_fatal_errors_total", "Runners that ended with an error.", NULL),
 };
+
+/* Of late 2023 instead: one client, which isn't named. */
+static const struct metrics_family_options BILLING_QUEUE_2023 =
+	GAUGE("billing_queue_size", "Size of the billing subsystem's queue of unsent events", NULL);
+static const struct metrics_family_options BILLING_SEND_ERRORS_2023 =
+	COUNTER("billing_send_errors_total", "Total errors from attempting to send billing events", "cause");
 
 struct agent_metrics {
 	struct metrics_registry *registry;
 	struct metrics_family *families[FAMILY_COUNT];
-	struct agent_metrics_process process;
+	struct process_metrics process;
 	const struct log_sink *log_sink; /* NULL: none to follow */
+	bool late_2023;
+	bool has_billing;
 };
 
 static const char *const DIRECTIONS[] = {
@@ -207,11 +225,23 @@ static const char *bool_text(bool value)
 	return value ? "true" : "false";
 }
 
+static void add_values(struct agent_metrics *metrics, enum family family, const struct slice *values, double amount)
+{
+	if (metrics->families[family] != NULL)
+		metrics_add(metrics->families[family], values, amount);
+}
+
+static void set_values(struct agent_metrics *metrics, enum family family, const struct slice *values, double value)
+{
+	if (metrics->families[family] != NULL)
+		metrics_set(metrics->families[family], values, value);
+}
+
 static void add_one(struct agent_metrics *metrics, enum family family, const char *label, double amount)
 {
 	const struct slice values[] = { slice_of(label) };
 
-	metrics_add(metrics->families[family], values, amount);
+	add_values(metrics, family, values, amount);
 }
 
 /* In the order of the label names. */
@@ -220,19 +250,19 @@ static void add_two(struct agent_metrics *metrics, enum family family, const cha
 {
 	const struct slice values[] = { slice_of(first), slice_of(second) };
 
-	metrics_add(metrics->families[family], values, amount);
+	add_values(metrics, family, values, amount);
 }
 
 static void set_one(struct agent_metrics *metrics, enum family family, const char *label, double value)
 {
 	const struct slice values[] = { slice_of(label) };
 
-	metrics_set(metrics->families[family], values, value);
+	set_values(metrics, family, values, value);
 }
 
 static void count(struct agent_metrics *metrics, enum family family)
 {
-	metrics_add(metrics->families[family], NULL, 1);
+	add_values(metrics, family, NULL, 1);
 }
 
 static void add_runner(struct agent_metrics *metrics, const struct agent_runner_label *label, double amount)
@@ -241,6 +271,7 @@ static void add_runner(struct agent_metrics *metrics, const struct agent_runner_
 		[AGENT_RUNNER_OK] = "ok",
 		[AGENT_RUNNER_STUCK] = "stuck",
 		[AGENT_RUNNER_PANICKED] = "panicked",
+		[AGENT_RUNNER_ERRORED] = "errored",
 	};
 
 	add_two(metrics, RUNNERS, bool_text(label->is_endpoint), states[label->state], amount);
@@ -248,14 +279,61 @@ static void add_runner(struct agent_metrics *metrics, const struct agent_runner_
 
 /* ---- coming and going ---- */
 
+static bool has_family(const struct agent_metrics *metrics, enum family family)
+{
+	switch (family) {
+	case FATAL_ERRORS:
+		return metrics->late_2023;
+	case FULL_DENIALS:
+	case PARTIAL_APPROVALS:
+	case SCALING_LATENCY:
+	case PLUGIN_LATENCY:
+	case MONITOR_LATENCY:
+	case NEONVM_LATENCY:
+	case SCALING_EVENTS:
+	case SCALING_EVENTS_QUEUE:
+	case SCALING_EVENTS_SEND_DURATION:
+	case SCALING_EVENTS_SEND_ERRORS:
+	case BILLING_SEND_DURATION:
+		return !metrics->late_2023;
+	case BILLING_VMS_PROCESSED:
+	case BILLING_VMS_CURRENT:
+	case BILLING_QUEUE:
+	case BILLING_SEND_ERRORS:
+		return metrics->has_billing;
+	default:
+		return true;
+	}
+}
+
+static const struct metrics_family_options *family_options(const struct agent_metrics *metrics, enum family family)
+{
+	if (metrics->late_2023 && family == BILLING_QUEUE)
+		return &BILLING_QUEUE_2023;
+	if (metrics->late_2023 && family == BILLING_SEND_ERRORS)
+		return &BILLING_SEND_ERRORS_2023;
+	return &FAMILIES[family];
+}
+
 static bool add_families(struct agent_metrics *metrics, struct error *err)
 {
-	for (int i = 0; i < FAMILY_COUNT; i++) {
-		metrics->families[i] = metrics_registry_add(metrics->registry, &FAMILIES[i], err);
+	for (enum family i = 0; i < FAMILY_COUNT; i++) {
+		if (!has_family(metrics, i))
+			continue;
+		metrics->families[i] = metrics_registry_add(metrics->registry, family_options(metrics, i), err);
 		if (metrics->families[i] == NULL)
 			return false;
 	}
-	return agent_metrics_process_init(&metrics->process, metrics->registry, err);
+	return process_metrics_init(&metrics->process, metrics->registry, err);
+}
+
+/* What no runner of ours ever comes to, so that those who ask for it find 0. */
+static void make_first_series_2023(struct agent_metrics *metrics)
+{
+	add_runner(metrics, &(struct agent_runner_label){ .is_endpoint = true, .state = AGENT_RUNNER_ERRORED }, 0);
+	add_runner(metrics, &(struct agent_runner_label){ .is_endpoint = false, .state = AGENT_RUNNER_ERRORED }, 0);
+	add_values(metrics, FATAL_ERRORS, NULL, 0);
+	set_values(metrics, BILLING_QUEUE, NULL, 0);
 }
 
 /* Adding 0 makes a series. */
@@ -270,15 +348,17 @@ static void make_first_series(struct agent_metrics *metrics)
 		add_runner(metrics, &(struct agent_runner_label){ .is_endpoint = false, .state = i }, 0);
 	}
 	for (enum family i = RUNNER_PANICS; i <= NEXT_ACTIONS; i++)
-		metrics_add(metrics->families[i], NULL, 0);
-	metrics_add(metrics->families[LOG_LINES_DROPPED], NULL, 0);
+		add_values(metrics, i, NULL, 0);
+	add_values(metrics, LOG_LINES_DROPPED, NULL, 0);
+	if (metrics->late_2023)
+		make_first_series_2023(metrics);
 	add_one(metrics, PAGE_ERRORS, "encoding", 0);
 	add_one(metrics, PAGE_ERRORS, "gathering", 0);
 	agent_metrics_set_watch_failing(metrics, AGENT_WATCHER_VIRTUAL_MACHINES, false);
 	agent_metrics_set_watch_failing(metrics, AGENT_WATCHER_SCHEDULER_POD, false);
 }
 
-struct agent_metrics *agent_metrics_create(struct error *err)
+static struct agent_metrics *create(bool late_2023, bool has_billing, struct error *err)
 {
 	struct agent_metrics *metrics = memory_allocate(sizeof *metrics);
 
@@ -286,6 +366,8 @@ struct agent_metrics *agent_metrics_create(struct error *err)
 		error_set(err, ERROR_NO_MEMORY, "no memory for metrics");
 		return NULL;
 	}
+	metrics->late_2023 = late_2023;
+	metrics->has_billing = has_billing;
 	metrics->registry = metrics_registry_create(err);
 	if (metrics->registry == NULL || !add_families(metrics, err)) {
 		agent_metrics_destroy(metrics);
@@ -293,6 +375,16 @@ struct agent_metrics *agent_metrics_create(struct error *err)
 	}
 	make_first_series(metrics);
 	return metrics;
+}
+
+struct agent_metrics *agent_metrics_create(struct error *err)
+{
+	return create(false, true, err);
+}
+
+struct agent_metrics *agent_metrics_create_late_2023(bool has_billing, struct error *err)
+{
+	return create(true, has_billing, err);
 }
 
 void agent_metrics_destroy(struct agent_metrics *metrics)
@@ -312,7 +404,7 @@ bool agent_metrics_print(struct agent_metrics *metrics, struct buffer *page, str
 {
 	if (metrics->log_sink != NULL)
 		metrics_set(metrics->families[LOG_LINES_DROPPED], NULL, (double)log_dropped_lines(metrics->log_sink));
-	agent_metrics_process_update(&metrics->process);
+	process_metrics_update(&metrics->process);
 	if (metrics_registry_print(metrics->registry, page, err))
 		return true;
 	add_one(metrics, PAGE_ERRORS, "encoding", 1);
@@ -416,8 +508,10 @@ void agent_metrics_observe_latency(struct agent_metrics *metrics, enum agent_lat
                                    enum agent_direction direction, int64_t latency_ns)
 {
 	const struct slice values[] = { slice_of(DIRECTIONS[direction]) };
+	struct metrics_family *family = metrics->families[SCALING_LATENCY + (unsigned)latency];
 
-	metrics_observe(metrics->families[SCALING_LATENCY + (unsigned)latency], values, (double)latency_ns / 1e9);
+	if (family != NULL)
+		metrics_observe(family, values, (double)latency_ns / 1e9);
 }
 
 void agent_metrics_count_scaling_event(struct agent_metrics *metrics, enum agent_scaling_event kind)
@@ -429,7 +523,8 @@ void agent_metrics_count_scaling_event(struct agent_metrics *metrics, enum agent
 
 void agent_metrics_reset_billed_vms(struct agent_metrics *metrics)
 {
-	metrics_remove_matching(metrics->families[BILLING_VMS_CURRENT], NULL, NULL, 0);
+	if (metrics->has_billing)
+		metrics_remove_matching(metrics->families[BILLING_VMS_CURRENT], NULL, NULL, 0);
 }
 
 void agent_metrics_count_billed_vm(struct agent_metrics *metrics, bool is_endpoint, bool autoscaling_enabled,
@@ -438,14 +533,17 @@ void agent_metrics_count_billed_vm(struct agent_metrics *metrics, bool is_endpoi
 	const struct slice values[] = { slice_of(bool_text(autoscaling_enabled)), slice_of(bool_text(is_endpoint)),
 		                        phase };
 
-	metrics_add(metrics->families[BILLING_VMS_PROCESSED], values, 1);
-	metrics_add(metrics->families[BILLING_VMS_CURRENT], values, 1);
+	add_values(metrics, BILLING_VMS_PROCESSED, values, 1);
+	add_values(metrics, BILLING_VMS_CURRENT, values, 1);
 }
 
 void agent_metrics_set_queue_size(struct agent_metrics *metrics, enum agent_sender sender, const char *client,
                                   double events)
 {
-	set_one(metrics, BILLING_QUEUE + (unsigned)sender, client, events);
+	if (metrics->late_2023)
+		set_values(metrics, BILLING_QUEUE + (unsigned)sender, NULL, events);
+	else
+		set_one(metrics, BILLING_QUEUE + (unsigned)sender, client, events);
 }
 
 void agent_metrics_set_last_send_duration(struct agent_metrics *metrics, enum agent_sender sender, const char *client,
@@ -457,7 +555,16 @@ void agent_metrics_set_last_send_duration(struct agent_metrics *metrics, enum ag
 void agent_metrics_count_send_error(struct agent_metrics *metrics, enum agent_sender sender, const char *client,
                                     const char *cause)
 {
-	add_two(metrics, BILLING_SEND_ERRORS + (unsigned)sender, cause, client, 1);
+	if (metrics->late_2023)
+		add_one(metrics, BILLING_SEND_ERRORS + (unsigned)sender, cause, 1);
+	else
+		add_two(metrics, BILLING_SEND_ERRORS + (unsigned)sender, cause, client, 1);
+}
+
+void agent_metrics_count_dropped_events(struct agent_metrics *metrics, enum agent_sender sender, const char *client,
+                                        double events)
+{
+	add_two(metrics, EVENTS_DROPPED, client, sender == AGENT_SENDER_BILLING ? "billing" : "scalingevents", events);
 }
 
 /* ---- watches ---- */

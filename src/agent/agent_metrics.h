@@ -1,6 +1,6 @@
 /*
  * What the agent counts about itself: the families of spec agent-runtime 15.1, the watches of 15.2, billing and scaling
- * events of 15.3, the usual process_… ones, and of our own the dropped lines of the log; one function per kind of
+ * events of 15.3, the usual process_… ones, and of our own the dropped events and lines of the log; one function per kind of
  * happening. Labels come from closed sets; where a parameter is a text, its caller keeps the set small and says so in
  * its header.
  *
@@ -23,6 +23,11 @@ struct agent_metrics;
 
 /* Series that 15.1 wants from the start are there. NULL with *err when memory is short. */
 struct agent_metrics *agent_metrics_create(struct error *err);
+/*
+ * The families of the agent of late 2023 instead (spec generations 4.7): fewer, and some with other labels. What has no
+ * family is counted nowhere. Those of billing are there only if it is configured.
+ */
+struct agent_metrics *agent_metrics_create_late_2023(bool has_billing, struct error *err);
 void agent_metrics_destroy(struct agent_metrics *metrics); /* NULL is fine */
 /* The page is to show how many lines this log has dropped. It must outlive the metrics. */
 void agent_metrics_follow_log(struct agent_metrics *metrics, const struct log_sink *log_sink);
@@ -56,7 +61,8 @@ void agent_metrics_count_neonvm_request(struct agent_metrics *metrics, const cha
 void agent_metrics_count_full_denial(struct agent_metrics *metrics, enum agent_direction direction);
 void agent_metrics_count_partial_approval(struct agent_metrics *metrics, enum agent_direction direction);
 
-enum agent_runner_state { AGENT_RUNNER_OK, AGENT_RUNNER_STUCK, AGENT_RUNNER_PANICKED };
+/* ERRORED is of late 2023, and no runner of ours comes to it. */
+enum agent_runner_state { AGENT_RUNNER_OK, AGENT_RUNNER_STUCK, AGENT_RUNNER_PANICKED, AGENT_RUNNER_ERRORED };
 
 struct agent_runner_label {
 	bool is_endpoint;
@@ -94,13 +100,16 @@ void agent_metrics_count_billed_vm(struct agent_metrics *metrics, bool is_endpoi
 
 enum agent_sender { AGENT_SENDER_BILLING, AGENT_SENDER_SCALING_EVENTS };
 
-/* client: "http", "azureblob", "s3". */
+/* client: "http", "azureblob", "s3". The families of late 2023 don't have it as a label: there is one client. */
 void agent_metrics_set_queue_size(struct agent_metrics *metrics, enum agent_sender sender, const char *client,
                                   double events);
 void agent_metrics_set_last_send_duration(struct agent_metrics *metrics, enum agent_sender sender, const char *client,
                                           double seconds);
 void agent_metrics_count_send_error(struct agent_metrics *metrics, enum agent_sender sender, const char *client,
                                     const char *cause);
+/* Of our own: events that were given up. 0 makes the series. */
+void agent_metrics_count_dropped_events(struct agent_metrics *metrics, enum agent_sender sender, const char *client,
+                                        double events);
 
 /* Watches (15.2): label watcher_instance. Both gauges are for the failing flag and for 4.8. */
 enum agent_watcher { AGENT_WATCHER_VIRTUAL_MACHINES, AGENT_WATCHER_SCHEDULER_POD };

@@ -12,11 +12,11 @@ struct patch_call {
 	void *context;
 };
 
-static const char *current_scheduler(void *context)
+static const struct scheduler_peer *current_scheduler(void *context)
 {
 	const struct agent_peers *peers = context;
 
-	return scheduler_tracking_current(peers->schedulers);
+	return peers->schedulers != NULL ? scheduler_tracking_current(peers->schedulers) : NULL;
 }
 
 static void on_patch_done(void *context, const char *label, const struct error *err)
@@ -51,6 +51,7 @@ static void *patch_vm(void *context, const struct runner_patch *patch, runner_pa
 		.target = patch->target,
 		.slot_bytes = patch->slot_bytes,
 		.target_revision = patch->target_revision,
+		.without_revision = peers->without_revision,
 	};
 	struct patch_call *call = memory_allocate(sizeof *call);
 

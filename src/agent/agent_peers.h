@@ -17,7 +17,8 @@ struct agent_peers {
 	struct kube_client *kube;
 	struct token_bucket *limiter; /* of patches */
 	uint64_t patch_timeout_ns;
-	struct scheduler_tracking *schedulers;
+	bool without_revision;                 /* patches have no target revision */
+	struct scheduler_tracking *schedulers; /* NULL: none any more */
 	struct agent_metrics *metrics;
 };
 

@@ -56,6 +56,9 @@ static bool read_config(struct agent *agent)
 		return false;
 	}
 	log_info(&logger, "Got config", log_json("config", agent->config.json));
+	log_info(&logger, "The config's schema decides whose behaviour it is",
+	         log_text("generation", agent_generation_name(agent->config.generation)),
+	         log_text("pluginProtocol", plugin_protocol_name(agent->config.scheduler.protocol)));
 	return true;
 }
 
@@ -77,14 +80,16 @@ static bool make_kube_client(struct agent *agent)
 	struct kube_client_options options = {
 		.host = arguments->kubernetes_host,
 		.credentials_dir = is_given(arguments->credentials_dir) ? arguments->credentials_dir : NULL,
+		.kubeconfig = is_given(arguments->kubeconfig) ? arguments->kubeconfig : NULL,
 		.user_agent = USER_AGENT,
+		.plain = arguments->kubernetes_plain,
 		.logger = agent_logger(agent),
 	};
 	uint64_t port = 0;
 	uint64_t now_ns = loop_now_ns(agent->loop);
 	struct error err;
 
-	if (is_given(arguments->kubernetes_port) &&
+	if (options.kubeconfig == NULL && is_given(arguments->kubernetes_port) &&
 	    (!slice_to_u64(slice_of(arguments->kubernetes_port), &port) || port == 0 || port > UINT16_MAX)) {
 		error_set(&err, ERROR_SYNTAX, "KUBERNETES_SERVICE_PORT \"%s\" is no port", arguments->kubernetes_port);
 		goto failed;
@@ -96,7 +101,9 @@ static bool make_kube_client(struct agent *agent)
 	    token_bucket_init(&agent->pod_limiter, arguments->api_qps, arguments->api_burst, now_ns, &err))
 		return true;
 failed:
-	agent_fail(agent, "Failed to get in-cluster K8s config", slice_of(err.text));
+	agent_fail(agent,
+	           options.kubeconfig != NULL ? "Failed to use the kubeconfig" : "Failed to get in-cluster K8s config",
+	           slice_of(err.text));
 	return false;
 }
 
@@ -112,20 +119,27 @@ static void fail_main_loop(struct agent *agent, const char *context, const struc
 	agent_fail(agent, "Main loop failed", slice_of(whole.text));
 }
 
+static bool submit_scaling_event(void *context, const struct scaling_event *event, struct error *err)
+{
+	return event_reporting_submit_scaling_event(((struct agent *)context)->reporting, event, err);
+}
+
 static void set_desired_cu(void *context, struct slice namespace, struct slice name,
                            const struct scaling_desired_cu *desired)
 {
-	vm_metrics_set_desired_cu(context, namespace, name, desired);
+	vm_metrics_set_desired_cu(((struct agent *)context)->vm_metrics, namespace, name, desired);
 }
 
 static bool make_supervisor(struct agent *agent, struct error *err)
 {
-	agent->scaling_events =
-		(struct scaling_event_sink){ .context = agent->vm_metrics, .set_desired_cu = set_desired_cu };
+	agent->scaling_events = (struct scaling_event_sink){ .context = agent,
+		                                             .submit = submit_scaling_event,
+		                                             .set_desired_cu = set_desired_cu };
 	agent->peers = (struct agent_peers){
 		.kube = agent->kube,
 		.limiter = &agent->vm_limiter,
 		.patch_timeout_ns = agent->config.neonvm.request_timeout_ns,
+		.without_revision = agent->config.neonvm.no_revisions,
 		.schedulers = agent->schedulers,
 		.metrics = agent->metrics,
 	};
@@ -136,11 +150,14 @@ static bool make_supervisor(struct agent *agent, struct error *err)
 		.metrics = agent->metrics,
 		.http = agent->http,
 		.parser = &agent->parser,
+		.plugin_versions = &agent->plugin_versions,
 		.scaling_events = &agent->scaling_events,
 		.log_sink = agent->log_sink,
 		.peers = agent_peers_for_runners(&agent->peers),
 	};
 
+	plugin_versions_init(&agent->plugin_versions, agent->config.scheduler.protocol,
+	                     agent->config.scheduler.compute_unit_configured);
 	agent->supervisor = supervisor_create(&environment, err);
 	return agent->supervisor != NULL;
 }
@@ -164,31 +181,35 @@ static bool start_servers(struct agent *agent, struct error *err)
 	return agent->servers != NULL;
 }
 
-/* Nobody is to find out from missing bills that a client isn't there yet. */
-static void warn_if_configured(const struct agent *agent, bool configured, const char *path)
+static bool make_reporting(struct agent *agent, struct error *err)
 {
-	struct logger logger = agent_logger(agent);
+	const struct event_reporting_options options = {
+		.loop = agent->loop,
+		.config = &agent->config,
+		.metrics = agent->metrics,
+		.log_sink = agent->log_sink,
+		.grace_ns = agent->arguments->grace_ns,
+	};
 
-	if (configured)
-		log_warn(&logger, "This version doesn't send events: a configured client gets nothing",
-		         log_text("client", path));
+	agent->reporting = event_reporting_create(&options, err);
+	return agent->reporting != NULL;
 }
 
-static void warn_of_scaling_event_clients(const struct agent *agent)
+static bool is_watch_failing(void *context)
 {
-	const struct agent_config *config = &agent->config;
-
-	warn_if_configured(agent, config->scaling_events_azure_blob.present, "scalingEvents.clients.azureBlob");
-	warn_if_configured(agent, config->scaling_events_s3.present, "scalingEvents.clients.s3");
+	return vm_watch_failing(((const struct agent *)context)->vm_watch);
 }
 
-static void warn_of_billing_clients(const struct agent *agent)
+static bool next_vm(void *context, size_t *position, struct vm_watch_vm *ret_vm)
 {
-	const struct agent_billing_config *billing = &agent->config.billing;
+	return vm_watch_next(((const struct agent *)context)->vm_watch, position, ret_vm);
+}
 
-	warn_if_configured(agent, billing->http.present, "billing.clients.http");
-	warn_if_configured(agent, billing->azure_blob.present, "billing.clients.azureBlob");
-	warn_if_configured(agent, billing->s3.present, "billing.clients.s3");
+static bool start_billing(struct agent *agent, struct error *err)
+{
+	const struct billing_source source = { .context = agent, .failing = is_watch_failing, .next = next_vm };
+
+	return event_reporting_start_billing(agent->reporting, &source, err);
 }
 
 static void on_schedulers_known(void *context)
@@ -197,12 +218,11 @@ static void on_schedulers_known(void *context)
 	struct logger logger = agent_logger(agent);
 	struct error err;
 
-	warn_of_scaling_event_clients(agent);
-	if (!make_supervisor(agent, &err) || !start_servers(agent, &err)) {
+	if (!make_reporting(agent, &err) || !make_supervisor(agent, &err) || !start_servers(agent, &err) ||
+	    !start_billing(agent, &err)) {
 		fail_main_loop(agent, NULL, &err);
 		return;
 	}
-	warn_of_billing_clients(agent);
 	log_info(&logger, "Entering main loop");
 	vm_watch_deliver(agent->vm_watch);
 }
@@ -214,11 +234,20 @@ static void on_schedulers_unknown(void *context, const struct error *err)
 	fail_main_loop(context, "starting scheduler watch server", err);
 }
 
+static void on_scheduler_changed(void *context)
+{
+	struct agent *agent = context;
+
+	if (agent->supervisor != NULL)
+		supervisor_scheduler_changed(agent->supervisor);
+}
+
 static void on_vms_known(void *context)
 {
 	static const struct scheduler_tracking_handler HANDLER = {
 		.on_started = on_schedulers_known,
 		.on_start_failed = on_schedulers_unknown,
+		.on_changed = on_scheduler_changed,
 	};
 	struct agent *agent = context;
 	const struct scheduler_tracking_options options = {
@@ -226,6 +255,7 @@ static void on_vms_known(void *context)
 		.client = agent->kube,
 		.limiter = &agent->pod_limiter,
 		.scheduler_name = agent->config.scheduler.scheduler_name,
+		.sticky = agent->config.scheduler.sticky,
 		.metrics = agent->metrics,
 		.log_sink = agent->log_sink,
 	};
@@ -243,11 +273,11 @@ static void on_vms_unknown(void *context, const struct error *err)
 	fail_main_loop(context, "error starting VM watcher", err);
 }
 
-static void on_vm_event(void *context, const struct vm_event *event)
+static bool on_vm_event(void *context, const struct vm_event *event)
 {
 	struct agent *agent = context;
 
-	supervisor_handle_event(agent->supervisor, event);
+	return supervisor_handle_event(agent->supervisor, event);
 }
 
 static bool start_vm_watch(struct agent *agent)
@@ -262,6 +292,7 @@ static bool start_vm_watch(struct agent *agent)
 		.client = agent->kube,
 		.node_name = agent->arguments->node_name,
 		.scheduler_name = agent->config.scheduler.scheduler_name,
+		.generation = agent->config.generation,
 		.limiter = &agent->vm_limiter,
 		.metrics = agent->metrics,
 		.vm_metrics = agent->vm_metrics,
@@ -277,13 +308,15 @@ static bool start_vm_watch(struct agent *agent)
 
 static bool make_parts(struct agent *agent)
 {
+	bool late_2023 = agent->config.generation == AGENT_GENERATION_A;
 	struct error err;
 
-	agent->metrics = agent_metrics_create(&err);
+	agent->metrics = late_2023 ? agent_metrics_create_late_2023(agent->config.billing.present, &err)
+	                           : agent_metrics_create(&err);
 	if (agent->metrics == NULL)
 		goto failed;
 	agent_metrics_follow_log(agent->metrics, agent->log_sink);
-	agent->vm_metrics = vm_metrics_create(&err);
+	agent->vm_metrics = late_2023 ? vm_metrics_create_late_2023(&err) : vm_metrics_create(&err);
 	if (agent->vm_metrics == NULL)
 		goto failed;
 	agent->http = http_client_create(agent->loop, &err);

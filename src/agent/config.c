@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "agent/config_decoded.h"
+#include "agent/config_document.h"
 #include "agent/config_problems.h"
 #include "agent/json_cause.h"
 #include "base/buffer.h"
@@ -15,7 +15,6 @@
 #include "codec/go_quote.h"
 #include "codec/json_locate.h"
 #include "codec/json_problem.h"
-#include "gen/agent_config.gen.h"
 
 enum { QUOTED_PATH_BYTES = 16384 };
 
@@ -33,9 +32,11 @@ static bool fail_at(const char *path, const char *what, struct error *err)
 	return false;
 }
 
-static bool fail_decoding(const char *path, struct error *err)
+static bool fail_decoding(const char *path, enum agent_generation generation, struct error *err)
 {
-	return fail_at(path, "error decoding JSON config in", err);
+	bool is_a = generation == AGENT_GENERATION_A;
+
+	return fail_at(path, is_a ? "Error decoding JSON config in" : "error decoding JSON config in", err);
 }
 
 /* The text goes into the arena, so that slices of it live as long as what is made of them. */
@@ -49,7 +50,7 @@ static bool read_file(const char *path, struct arena *arena, struct slice *ret_t
 		return fail_at(path, "error opening config file", err);
 	buffer_init(&text, AGENT_CONFIG_FILE_BYTES);
 	if (!file_read_and_close(descriptor, path, &text, err))
-		fail_decoding(path, err);
+		fail_decoding(path, AGENT_GENERATION_B, err);
 	else if (!arena_copy(arena, buffer_slice(&text), ret_text))
 		error_set(err, ERROR_NO_MEMORY, "no memory for the config file");
 	else
@@ -60,26 +61,30 @@ static bool read_file(const char *path, struct arena *arena, struct slice *ret_t
 
 /* ---- loading ---- */
 
-static bool decode(const char *path, struct slice text, struct arena *arena, struct agent_config_config *ret_decoded,
+/* What isn't JSON has no generation: it fails in B's words (generations 1.1). */
+static bool decode(const char *path, struct slice text, struct arena *arena, struct config_document *ret_document,
                    struct error *err)
 {
 	struct json_reader reader;
 
-	if (json_reader_open(&reader, text, arena, err) && agent_config_config_decode(&reader, ret_decoded, err) &&
-	    json_reader_finish(&reader, err))
-		return true;
+	ret_document->generation = AGENT_GENERATION_B;
+	if (json_reader_open(&reader, text, arena, err)) {
+		ret_document->generation = config_schema_detect(&reader).generation;
+		if (config_document_decode(&reader, ret_document, err) && json_reader_finish(&reader, err))
+			return true;
+	}
 	(void)json_cause_restate(&reader, true, err);
-	return fail_decoding(path, err);
+	return fail_decoding(path, ret_document->generation, err);
 }
 
 /* The whole text may be longer than an error's. */
-static bool fail_invalid(const struct config_problems *problems, struct arena *arena, struct slice *ret_error_text,
-                         struct error *err)
+static bool fail_invalid(enum agent_generation generation, const struct config_problems *problems, struct arena *arena,
+                         struct slice *ret_error_text, struct error *err)
 {
 	struct buffer text;
 
 	buffer_init(&text, CONFIG_PROBLEMS_TEXT_BYTES);
-	buffer_append_text(&text, "invalid config: ");
+	buffer_append_text(&text, generation == AGENT_GENERATION_A ? "Invalid config: " : "invalid config: ");
 	for (size_t i = 0; i < problems->count; i++) {
 		if (i > 0)
 			buffer_append_text(&text, ": ");
@@ -93,7 +98,7 @@ static bool fail_invalid(const struct config_problems *problems, struct arena *a
 	return false;
 }
 
-static bool encode(const struct agent_config_config *decoded, struct arena *arena, struct slice *ret_json,
+static bool encode(const struct config_document *document, struct arena *arena, struct slice *ret_json,
                    struct error *err)
 {
 	struct buffer json;
@@ -103,7 +108,7 @@ static bool encode(const struct agent_config_config *decoded, struct arena *aren
 	buffer_init(&json, AGENT_CONFIG_ARENA_BYTES);
 	json_writer_init(&writer, &json);
 	writer.escape_html = false; /* it goes into the log */
-	agent_config_config_encode(&writer, decoded);
+	config_document_encode(&writer, document);
 	ok = json_writer_check(&writer, "the configuration", err);
 	if (ok && !arena_copy(arena, buffer_slice(&json), ret_json))
 		ok = error_set(err, ERROR_NO_MEMORY, "no memory for the configuration");
@@ -114,19 +119,19 @@ static bool encode(const struct agent_config_config *decoded, struct arena *aren
 bool agent_config_load(const char *path, struct arena *arena, struct agent_config *ret_config,
                        struct slice *ret_error_text, struct error *err)
 {
-	struct agent_config_config decoded;
+	struct config_document document;
 	struct config_problems problems;
 	struct agent_config config;
 	struct slice json;
 	struct slice text;
 	struct error why;
 
-	if (!read_file(path, arena, &text, &why) || !decode(path, text, arena, &decoded, &why))
+	if (!read_file(path, arena, &text, &why) || !decode(path, text, arena, &document, &why))
 		goto failed;
-	config_problems_find(&decoded, &problems);
+	config_document_find_problems(&document, &problems);
 	if (problems.count > 0)
-		return fail_invalid(&problems, arena, ret_error_text, err);
-	if (!config_decoded_convert(&decoded, arena, &config, &why) || !encode(&decoded, arena, &json, &why))
+		return fail_invalid(document.generation, &problems, arena, ret_error_text, err);
+	if (!config_document_convert(&document, arena, &config, &why) || !encode(&document, arena, &json, &why))
 		goto failed;
 	*ret_config = config;
 	ret_config->json = json;
@@ -199,7 +204,7 @@ static bool add_problem_finding(struct check *check, const struct config_problem
 	if (!unreadable(check, buffer_slice(&path))) {
 		struct json_place place = json_locate(&check->reader, buffer_slice(&path));
 
-		if (place.present)
+		if (place.present || problem->about_absence)
 			config_problem_append_what(problem, &text);
 		else
 			buffer_append_text(&text, "is missing");
@@ -222,15 +227,21 @@ static int by_line(const void *a, const void *b)
 
 static bool check_document(struct check *check)
 {
-	struct agent_config_config decoded = { 0 };
+	struct config_schema schema = config_schema_detect(&check->reader);
+	struct config_document document = { .generation = schema.generation };
 	struct config_problems problems;
 	struct error ignored; /* the problems say more */
-	bool decoded_well = agent_config_config_decode(&check->reader, &decoded, &ignored) &&
+	bool decoded_well = config_document_decode(&check->reader, &document, &ignored) &&
 	                    json_reader_finish(&check->reader, &ignored);
 
+	check->report->generation = agent_generation_name(schema.generation);
+	if (schema.marker_a != NULL && schema.marker_b != NULL) {
+		check->report->key_of_a = schema.marker_a;
+		check->report->key_of_b = schema.marker_b;
+	}
 	if (!decoded_well && check->decode_problems.count == 0)
 		return false;
-	config_problems_find(&decoded, &problems);
+	config_document_find_problems(&document, &problems);
 	for (size_t i = 0; i < problems.count; i++) {
 		if (!add_problem_finding(check, &problems.items[i]))
 			return false;

@@ -2,6 +2,8 @@
 
 #include "base/clock.h"
 
+enum { PLUGIN_TICK_JITTER_MS = 100 }; /* agent-core 8, X-7 */
+
 struct scaling_config config_decoded_scaling(const struct scaling_scaling_config *decoded)
 {
 	return (struct scaling_config){
@@ -28,7 +30,7 @@ struct scaling_config config_decoded_scaling(const struct scaling_scaling_config
 	};
 }
 
-static uint64_t nanoseconds(uint64_t seconds)
+uint64_t config_decoded_nanoseconds(uint64_t seconds)
 {
 	return (seconds < AGENT_CONFIG_SECONDS_MAX ? seconds : AGENT_CONFIG_SECONDS_MAX) * NS_PER_S;
 }
@@ -36,13 +38,30 @@ static uint64_t nanoseconds(uint64_t seconds)
 /* Fits: a century is 3.2e18 ns. */
 static int64_t signed_nanoseconds(uint64_t seconds)
 {
-	return (int64_t)nanoseconds(seconds);
+	return (int64_t)config_decoded_nanoseconds(seconds);
+}
+
+enum plugin_protocol config_decoded_protocol(bool present, struct slice text, enum plugin_protocol otherwise)
+{
+	enum plugin_protocol protocol;
+
+	return present && plugin_protocol_read(text, &protocol) ? protocol : otherwise;
+}
+
+bool config_decoded_says_slots(enum plugin_protocol protocol)
+{
+	return protocol < PLUGIN_PROTOCOL_4_0; /* AUTO is below all: it may come to those */
+}
+
+static enum plugin_protocol protocol_of(const struct agent_config_scheduler *decoded)
+{
+	return config_decoded_protocol(decoded->has_protocol_version, decoded->protocol_version, PLUGIN_PROTOCOL_5_0);
 }
 
 static struct agent_failure_rate rate_of(const struct agent_config_max_failed_request_rate *decoded)
 {
 	return (struct agent_failure_rate){
-		.interval_ns = nanoseconds(decoded->interval_seconds),
+		.interval_ns = config_decoded_nanoseconds(decoded->interval_seconds),
 		.threshold = decoded->threshold,
 	};
 }
@@ -63,6 +82,7 @@ static struct core_config core_of(const struct agent_config_config *decoded)
 			signed_nanoseconds(decoded->monitor.requested_upscale_valid_seconds),
 		.monitor_retry_wait_ns = signed_nanoseconds(decoded->monitor.retry_failed_request_seconds),
 		.clamp_instead_of_fail = true,
+		.plugin_whole_slots = config_decoded_says_slots(protocol_of(&decoded->scheduler)),
 	};
 
 	/* Not required by validation, yet needed once LFC metrics are on (README, decision 4). */
@@ -74,12 +94,15 @@ static struct agent_monitor_config monitor_of(const struct agent_config_monitor 
 {
 	return (struct agent_monitor_config){
 		.server_port = decoded->server_port,
-		.response_timeout_ns = nanoseconds(decoded->response_timeout_seconds),
-		.connection_timeout_ns = nanoseconds(decoded->connection_timeout_seconds),
-		.connection_retry_min_wait_ns = nanoseconds(decoded->connection_retry_min_wait_seconds),
-		.unhealthy_after_silence_ns = nanoseconds(decoded->unhealthy_after_silence_duration_seconds),
-		.unhealthy_startup_grace_ns = nanoseconds(decoded->unhealthy_startup_grace_period_seconds),
-		.max_health_check_failures_ns = nanoseconds(decoded->max_health_check_sequential_failures_seconds),
+		.response_timeout_ns = config_decoded_nanoseconds(decoded->response_timeout_seconds),
+		.connection_timeout_ns = config_decoded_nanoseconds(decoded->connection_timeout_seconds),
+		.connection_retry_min_wait_ns = config_decoded_nanoseconds(decoded->connection_retry_min_wait_seconds),
+		.unhealthy_after_silence_ns =
+			config_decoded_nanoseconds(decoded->unhealthy_after_silence_duration_seconds),
+		.unhealthy_startup_grace_ns =
+			config_decoded_nanoseconds(decoded->unhealthy_startup_grace_period_seconds),
+		.max_health_check_failures_ns =
+			config_decoded_nanoseconds(decoded->max_health_check_sequential_failures_seconds),
 		.max_failed_requests = rate_of(&decoded->max_failed_request_rate),
 	};
 }
@@ -90,7 +113,7 @@ static struct agent_scrape_config scrape_of(const struct agent_config_metrics_so
 
 	return (struct agent_scrape_config){
 		.port = decoded->port,
-		.request_timeout_ns = nanoseconds(decoded->request_timeout_seconds),
+		.request_timeout_ns = config_decoded_nanoseconds(decoded->request_timeout_seconds),
 		.seconds_between_requests = between < AGENT_CONFIG_SECONDS_MAX ? between : AGENT_CONFIG_SECONDS_MAX,
 	};
 }
@@ -105,6 +128,8 @@ static bool scheduler_of(const struct agent_config_scheduler *decoded, struct ar
 	*ret_scheduler = (struct agent_scheduler_config){
 		.scheduler_name = name.data,
 		.request_port = decoded->request_port,
+		.protocol = protocol_of(decoded),
+		.compute_unit_configured = true,
 		.max_failed_requests = rate_of(&decoded->max_failed_request_rate),
 	};
 	return true;
@@ -113,8 +138,8 @@ static bool scheduler_of(const struct agent_config_scheduler *decoded, struct ar
 static struct agent_push_config push_of(uint64_t every_seconds, uint64_t timeout_seconds, uint64_t max_batch_size)
 {
 	return (struct agent_push_config){
-		.every_ns = nanoseconds(every_seconds),
-		.request_timeout_ns = nanoseconds(timeout_seconds),
+		.every_ns = config_decoded_nanoseconds(every_seconds),
+		.request_timeout_ns = config_decoded_nanoseconds(timeout_seconds),
 		.max_batch_size = max_batch_size,
 	};
 }
@@ -159,10 +184,11 @@ static struct agent_billing_config billing_of(const struct agent_config_billing 
 	const struct agent_config_billing_clients *clients = &decoded->clients;
 
 	return (struct agent_billing_config){
+		.present = true,
 		.cpu_metric_name = decoded->cpu_metric_name,
 		.active_time_metric_name = decoded->active_time_metric_name,
-		.collect_every_ns = nanoseconds(decoded->collect_every_seconds),
-		.accumulate_every_ns = nanoseconds(decoded->accumulate_every_seconds),
+		.collect_every_ns = config_decoded_nanoseconds(decoded->collect_every_seconds),
+		.accumulate_every_ns = config_decoded_nanoseconds(decoded->accumulate_every_seconds),
 		.http = http_of(clients->has_http, &clients->http),
 		.azure_blob = azure_of(clients->has_azure_blob, &clients->azure_blob),
 		.s3 = s3_of(clients->has_s3, &clients->s3),
@@ -178,17 +204,19 @@ bool config_decoded_convert(const struct agent_config_config *decoded, struct ar
 	if (!scheduler_of(&decoded->scheduler, arena, &scheduler, err))
 		return false;
 	*ret_config = (struct agent_config){
-		.refresh_state_interval_ns = nanoseconds(decoded->referesh_state_interval_seconds),
+		.generation = AGENT_GENERATION_B,
+		.refresh_state_interval_ns = config_decoded_nanoseconds(decoded->referesh_state_interval_seconds),
 		.core = core_of(decoded),
+		.plugin_tick_jitter_ms = PLUGIN_TICK_JITTER_MS,
 		.monitor = monitor_of(&decoded->monitor),
 		.scheduler = scheduler,
-		.neonvm = { .request_timeout_ns = nanoseconds(decoded->neonvm.request_timeout_seconds),
+		.neonvm = { .request_timeout_ns = config_decoded_nanoseconds(decoded->neonvm.request_timeout_seconds),
 		            .max_failed_requests = rate_of(&decoded->neonvm.max_failed_request_rate) },
 		.system_metrics = scrape_of(&decoded->metrics.system),
 		.lfc_metrics = scrape_of(&decoded->metrics.lfc),
 		.dump = { .present = decoded->has_dump_state,
 		          .port = decoded->dump_state.port,
-		          .timeout_ns = nanoseconds(decoded->dump_state.timeout_seconds) },
+		          .timeout_ns = config_decoded_nanoseconds(decoded->dump_state.timeout_seconds) },
 		.scaling_events_cu_multiplier = events->cu_multiplier,
 		.scaling_events_region_name = events->region_name,
 		.scaling_events_azure_blob = azure_of(events->clients.has_azure_blob, &events->clients.azure_blob),

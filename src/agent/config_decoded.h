@@ -7,7 +7,15 @@
 #include "agent/config.h"
 #include "agent/core/scaling_config.h"
 #include "gen/agent_config.gen.h"
+#include "gen/agent_config_a.gen.h"
 #include "gen/scaling.gen.h"
+
+/* Seconds of a file, at most AGENT_CONFIG_SECONDS_MAX. */
+uint64_t config_decoded_nanoseconds(uint64_t seconds);
+/* Of a file that was found to be valid; otherwise: for a file that doesn't say. */
+enum plugin_protocol config_decoded_protocol(bool present, struct slice text, enum plugin_protocol otherwise);
+/* Whether requests may have to be made in a version that counts memory in slots. */
+bool config_decoded_says_slots(enum plugin_protocol protocol);
 
 /* Of a configuration file, an annotation, or a line of replay. */
 struct scaling_config config_decoded_scaling(const struct scaling_scaling_config *decoded);
@@ -18,5 +26,7 @@ struct scaling_config config_decoded_scaling(const struct scaling_scaling_config
  */
 bool config_decoded_convert(const struct agent_config_config *decoded, struct arena *arena,
                             struct agent_config *ret_config, struct error *err);
+bool config_decoded_convert_a(const struct agent_config_a_config *decoded, struct arena *arena,
+                              struct agent_config *ret_config, struct error *err);
 
 #endif

@@ -2,6 +2,9 @@
 
 #include "agent/config_decoded.h"
 #include "agent/core/scaling_config.h"
+#include "agent/plugin_protocol.h"
+
+const char CONFIG_PROBLEM_PROTOCOL_VERSION[] = "must be one of \"auto\", \"2.0\", \"2.1\", \"3.0\", \"4.0\", \"5.0\"";
 
 /* An object of the file, by its path and by what the reference calls it. */
 struct section {
@@ -194,12 +197,11 @@ static struct slice key_of_text(const char *text)
 	return slice_take_until(&rest, ' ');
 }
 
-static void check_default_config(struct config_problems *problems, const struct scaling_scaling_config *defaults)
+void config_problems_add_default_config(const struct scaling_config *config, bool require_all,
+                                        struct config_problems *problems)
 {
-	struct scaling_config config = config_decoded_scaling(defaults);
-	struct scaling_config_problems found = scaling_config_find_problems(&config, true);
+	struct scaling_config_problems found = scaling_config_find_problems(config, require_all);
 
-	/* A list within the list: the reference prints it last first. */
 	for (size_t i = found.count; i > 0 && problems->count < CONFIG_PROBLEMS_MAX; i--) {
 		problems->items[problems->count++] = (struct config_problem){
 			.section = "scaling.defaultConfig",
@@ -207,6 +209,13 @@ static void check_default_config(struct config_problems *problems, const struct 
 			.text = found.texts[i - 1],
 		};
 	}
+}
+
+static void check_default_config(struct config_problems *problems, const struct scaling_scaling_config *defaults)
+{
+	struct scaling_config config = config_decoded_scaling(defaults);
+
+	config_problems_add_default_config(&config, true, problems);
 }
 
 static void check_scheduler(struct config_problems *problems, const struct agent_config_scheduler *scheduler)
@@ -224,12 +233,17 @@ static void check_scheduler(struct config_problems *problems, const struct agent
 	check_not_zero(problems, &said_monitor, "intervalSeconds", scheduler->max_failed_request_rate.interval_seconds);
 }
 
-/* What the reference doesn't check (README, decision 4). */
+/* What the reference doesn't check (README, decision 4), and the key that it doesn't have (generations 2.7). */
 static void check_ours(struct config_problems *problems, const struct agent_config_config *config)
 {
 	static const struct section top = { "", "" };
+	static const struct section scheduler = { "scheduler", ".scheduler" };
+	enum plugin_protocol ignored;
 
 	check_not_zero(problems, &top, "refereshStateIntervalSeconds", config->referesh_state_interval_seconds);
+	if (config->scheduler.has_protocol_version &&
+	    !plugin_protocol_read(config->scheduler.protocol_version, &ignored))
+		add(problems, &scheduler, "protocolVersion", "protocolVersion", CONFIG_PROBLEM_PROTOCOL_VERSION);
 }
 
 void config_problems_find(const struct agent_config_config *config, struct config_problems *ret_problems)

@@ -89,6 +89,7 @@ static void start_plugin(struct executor *executor, const struct core_actions *a
 	struct executor_worker *worker = &executor->workers[EXECUTOR_PLUGIN];
 
 	worker->plugin_request = actions->plugin_request;
+	worker->generation = executor->scheduler_generation;
 	executor_log_start(executor, EXECUTOR_PLUGIN);
 	core_plugin_starting_request(executor_update(executor), worker->started_at_ns, actions->plugin_request.target);
 	executor->handler.start_plugin(executor->handler.context, &worker->plugin_request);
@@ -194,25 +195,54 @@ static void run_pass(void *context)
 
 /* ---- ends of requests ---- */
 
-void executor_plugin_done(struct executor *executor, struct resources permit, struct slice response,
-                          const struct error *err)
+void executor_scheduler_changed(struct executor *executor, bool present)
+{
+	struct core *core;
+
+	if (!executor->core.config.plugin_gate)
+		return;
+	core = executor_update(executor);
+	if (core == NULL)
+		return;
+	executor->scheduler_generation++;
+	core_plugin_scheduler_changed(core, present);
+}
+
+/* Ends the plugin's worker. NULL: there is nothing to tell the core. */
+static struct core *finish_plugin(struct executor *executor, int64_t end_ns, struct slice response,
+                                  const struct error *err)
 {
 	struct executor_worker *worker = &executor->workers[EXECUTOR_PLUGIN];
 	struct logger logger = executor_logger(executor, EXECUTOR_PLUGIN);
-	int64_t end_ns = agent_clock_now(executor->clock);
 	struct core *core = executor_update(executor);
-	struct error refusal;
 
 	worker->busy = false;
 	if (core == NULL)
+		return NULL;
+	executor_log_end(executor, EXECUTOR_PLUGIN, end_ns, response, err);
+	if (worker->generation == executor->scheduler_generation)
+		return core;
+	log_warn(&logger, "Skipping state update after plugin request because the scheduler changed",
+	         log_text("taskName", executor_task_name(EXECUTOR_PLUGIN)));
+	return NULL;
+}
+
+void executor_plugin_done(struct executor *executor, struct resources permit, struct resources compute_unit,
+                          struct slice response, const struct error *err)
+{
+	struct revision_with_time revision = executor->workers[EXECUTOR_PLUGIN].plugin_request.target_revision;
+	struct logger logger = executor_logger(executor, EXECUTOR_PLUGIN);
+	int64_t end_ns = agent_clock_now(executor->clock);
+	struct core *core = finish_plugin(executor, end_ns, err != NULL ? SLICE("") : response, err);
+	struct error refusal;
+
+	if (core == NULL)
 		return;
 	if (err != NULL) {
-		executor_log_end(executor, EXECUTOR_PLUGIN, end_ns, SLICE(""), err);
 		core_plugin_request_failed(core, end_ns);
 		return;
 	}
-	executor_log_end(executor, EXECUTOR_PLUGIN, end_ns, response, NULL);
-	if (core_plugin_request_successful(core, end_ns, worker->plugin_request.target_revision, permit, &refusal))
+	if (core_plugin_request_answered(core, end_ns, revision, permit, compute_unit, &refusal))
 		return;
 	if (refusal.code == ERROR_INVARIANT)
 		worker_broken(executor, EXECUTOR_PLUGIN, &refusal);

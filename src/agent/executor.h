@@ -50,7 +50,7 @@ struct executor_worker {
 	bool busy;
 	int64_t started_at_ns;
 	int64_t sent_at_ns;
-	uint64_t generation; /* of the monitor connection it went to */
+	uint64_t generation; /* of the monitor connection, or the scheduler, it went to */
 	struct core_plugin_request plugin_request;
 	struct core_change_request change_request;
 };
@@ -66,7 +66,8 @@ struct executor {
 	bool has_actions; /* `actions` is still what the core would say */
 	bool callback_failed;
 	bool monitor_connected;
-	uint64_t generation; /* */
+	uint64_t generation;           /* */
+	uint64_t scheduler_generation; /* generations 3, G16 */
 	struct core_actions actions;
 	struct executor_worker workers[EXECUTOR_WORKERS];
 	struct loop_task pass;
@@ -103,9 +104,18 @@ void executor_broken(struct executor *executor, const char *task_name, const str
 void executor_monitor_connected(struct executor *executor);
 void executor_monitor_disconnected(struct executor *executor);
 
-/* Ends of requests; err NULL is a success. response: JSON for the log, may be empty. */
-void executor_plugin_done(struct executor *executor, struct resources permit, struct slice response,
-                          const struct error *err);
+/*
+ * Another scheduler is the one to ask, or there is none. Only a core with plugin_gate cares (generations 3, G14 … G16):
+ * the answer to a request that an earlier one got is then dropped, but no request is made before it has come.
+ */
+void executor_scheduler_changed(struct executor *executor, bool present);
+
+/*
+ * Ends of requests; err NULL is a success. response: JSON for the log, may be empty. compute_unit: the one the reply
+ * named, zero for none.
+ */
+void executor_plugin_done(struct executor *executor, struct resources permit, struct resources compute_unit,
+                          struct slice response, const struct error *err);
 void executor_neonvm_done(struct executor *executor, const struct error *err);
 void executor_monitor_downscale_done(struct executor *executor, bool allowed, struct slice response,
                                      const struct error *err);

@@ -137,6 +137,7 @@ void monitor_client_start(struct monitor_client *client, const struct monitor_cl
 		.config = client->config,
 		.metrics = client->metrics,
 		.host = client->host,
+		.capital_texts = client->capital_texts,
 		.handler = { .context = client,
 		             .on_active = on_active,
 		             .on_end = on_end,

@@ -37,7 +37,8 @@ struct monitor_client {
 	const struct agent_monitor_config *config;
 	struct agent_metrics *metrics;
 	struct monitor_client_handler handler;
-	const char *host; /* literal address of the pod */
+	const char *host;   /* literal address of the pod */
+	bool capital_texts; /* words of late 2023 (generations 4.5) */
 	struct log_sink *log_sink;
 	const char *log_context;
 	bool stopped;

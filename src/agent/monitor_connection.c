@@ -1,5 +1,6 @@
 #include "agent/monitor_connection.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,14 @@ enum { MESSAGE_TEXT_BYTES = 2048, CODE_BYTES = 128 };
 static struct log_field task_field(void)
 {
 	return log_text("taskName", MESSAGE_HANDLER_TASK);
+}
+
+/* Late 2023's words are the newest ones' but for the first letter, of those that an agent puts in front. */
+static void say_as_configured(const struct monitor_connection *connection, struct error *err)
+{
+	if (connection->capital_texts &&
+	    (strncmp(err->text, "error ", 6) == 0 || strncmp(err->text, "monitor returned ", 17) == 0))
+		err->text[0] = (char)toupper((unsigned char)err->text[0]);
 }
 
 /* ---- the end ---- */
@@ -256,9 +265,9 @@ static void on_reply(struct monitor_connection *connection, const struct monitor
 	} else if (call != NULL) {
 		finish_call(call, "ok", message, NULL);
 	} else {
-		error_set(&text, ERROR_SYNTAX,
-		          "Received %s with id %llu but id is unknown or already timed out waiting for a reply", name,
-		          (unsigned long long)message->id);
+		error_set(&text, ERROR_SYNTAX, "Received %s with id %llu but %s", name, (unsigned long long)message->id,
+		          connection->capital_texts ? "no record of previous message with that id"
+		                                    : "id is unknown or already timed out waiting for a reply");
 		log_warn(&connection->logger, text.text, task_field());
 		(void)reply_invalid(connection, message->id, slice_of(text.text));
 	}
@@ -286,11 +295,15 @@ static void dispatch(struct monitor_connection *connection, const struct monitor
 static void handle_message(struct monitor_connection *connection, struct slice text)
 {
 	struct monitor_message message;
+	enum monitor_reading reading;
 	struct arena arena;
 	struct error err;
 
 	arena_init(&arena, MONITOR_ARENA_BYTES);
-	switch (monitor_read_message(text, &arena, &message, &err)) {
+	reading = monitor_read_message(text, &arena, &message, &err);
+	if (reading == MONITOR_BAD_FORM || reading == MONITOR_BAD_FIELDS)
+		say_as_configured(connection, &err);
+	switch (reading) {
 	case MONITOR_READ:
 		dispatch(connection, &message);
 		break;
@@ -322,6 +335,7 @@ static void wrap_handshake_error(const struct monitor_connection *connection, st
 		break;
 	case MONITOR_AGREEING:
 		error_wrap(err, "error reading vm-monitor response during protocol handshake");
+		say_as_configured(connection, err);
 		break;
 	case MONITOR_ACTIVE:
 	case MONITOR_ENDED:
@@ -356,6 +370,7 @@ static void handle_protocol_response(struct monitor_connection *connection, stru
 		log_info(&connection->logger, "background worker started", task_field());
 		connection->handler.on_active(connection->handler.context);
 	} else if (err.code == ERROR_REFUSED) {
+		say_as_configured(connection, &err);
 		close_and_end(connection, WEBSOCKET_PROTOCOL_ERROR, err.text, &err);
 	} else {
 		wrap_handshake_error(connection, &err);

@@ -61,6 +61,7 @@ struct monitor_connection {
 	const char *host; /* literal address of the pod */
 	char url[URL_TEXT_BYTES];
 	struct monitor_connection_handler handler;
+	bool capital_texts;   /* words of late 2023 (generations 4.5), which begin with capitals */
 	struct logger logger; /* for the message handler */
 	enum monitor_connection_state state;
 	struct websocket *websocket; /* NULL once ended */

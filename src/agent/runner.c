@@ -11,9 +11,13 @@
 #define EXEC_LOGGER RUNNER_LOGGER ".exec"
 
 static const char VM_INFO_TASK[] = "VmInfo updater";
+static const char LFC_TASK[] = "get LFC metrics";
 static const char MONITOR_TASK[] = "vm-monitor reconnection loop";
 
-enum { CONTEXT_BYTES = 4096, PLUGIN_TICK_JITTER_MS = 100 };
+enum {
+	CONTEXT_BYTES = 4096,
+	ODD_REFRESHES = 3, /* in a row that see the same size, not the one believed in: no matter of a late event */
+};
 
 /*
  * Of the reference's workers (3.4) those that are ours too: it also has one that looks for deadlocks of its own locks.
@@ -25,7 +29,7 @@ static const struct {
 	{ RUNNER_LOGGER, "podStatus updater" },
 	{ RUNNER_LOGGER, VM_INFO_TASK },
 	{ RUNNER_LOGGER, "get system metrics" },
-	{ RUNNER_LOGGER, "get LFC metrics" },
+	{ RUNNER_LOGGER, LFC_TASK },
 	{ RUNNER_LOGGER ".vm-monitor", MONITOR_TASK },
 	{ EXEC_LOGGER ".sleeper", "executor: sleeper" },
 	{ EXEC_LOGGER ".plugin", "executor: plugin" },
@@ -61,6 +65,8 @@ static void log_tasks(const struct runner *runner, const char *message)
 	for (size_t i = 0; i < sizeof TASKS / sizeof TASKS[0]; i++) {
 		struct logger logger = runner_logger_named(runner, TASKS[i].logger);
 
+		if (TASKS[i].task == LFC_TASK && runner->environment->config->no_lfc_metrics)
+			continue;
 		if (runner->broken_task == NULL || strcmp(TASKS[i].task, runner->broken_task) != 0)
 			log_info(&logger, message, log_text("taskName", TASKS[i].task));
 	}
@@ -110,14 +116,48 @@ static void warn_stuck(const struct runner *runner)
 	buffer_destroy(&reasons);
 }
 
+/*
+ * The core believes in what its patches did. A patch whose answer never came may still be carried out, even after later
+ * ones: then the VM has another size than the core believes, and would keep it until the core wants something else.
+ */
+static void check_size(struct runner *runner)
+{
+	struct resources seen = vm_info_using(&runner->status->vm_info);
+	struct logger logger = runner_logger(runner);
+	struct core *core;
+	struct error err;
+
+	if (!runner->changed_since_patch || runner->patch != NULL ||
+	    resources_equal(seen, core_using(&runner->executor.core))) {
+		runner->odd_refreshes = 0;
+		return;
+	}
+	if (runner->odd_refreshes == 0 || !resources_equal(seen, runner->odd_size)) {
+		runner->odd_size = seen;
+		runner->odd_refreshes = 0;
+	}
+	if (++runner->odd_refreshes < ODD_REFRESHES)
+		return;
+	runner->odd_refreshes = 0;
+	core = executor_update(&runner->executor);
+	if (core == NULL)
+		return;
+	log_warn(&logger, "The VM has another size than the one last asked for; going on from that",
+	         log_text("taskName", "podStatus updater"), log_uint("cpuMilli", seen.cpu_milli),
+	         log_uint("memoryBytes", seen.mem_bytes));
+	if (!core_correct_using(core, seen, &err))
+		executor_broken(&runner->executor, "podStatus updater", &err);
+}
+
 static void on_refresh(void *context)
 {
 	struct runner *runner = context;
 
-	loop_timer_start(runner->environment->loop, &runner->refresh,
-	                 runner->environment->config->refresh_state_interval_ns, on_refresh, runner);
 	runner_status_refresh(runner->status);
 	warn_stuck(runner);
+	check_size(runner);
+	loop_timer_start(runner->environment->loop, &runner->refresh, runner_status_refresh_wait_ns(runner->status),
+	                 on_refresh, runner);
 }
 
 static void take_vm_change(void *context)
@@ -136,6 +176,7 @@ static void take_vm_change(void *context)
 	log_info(&logger, "VmInfo updated", log_text("taskName", VM_INFO_TASK),
 	         log_json("vmInfo", log_form_value(&form)));
 	log_form_end(&form);
+	runner->changed_since_patch = true;
 	if (!core_updated_vm(core, vm, &err))
 		executor_broken(&runner->executor, VM_INFO_TASK, &err);
 }
@@ -168,7 +209,8 @@ static void start_executor(struct runner *runner)
 {
 	const struct runner_environment *environment = runner->environment;
 	struct core_config core = environment->config->core;
-	const uint64_t jitter_ms = rng_between(loop_rng(environment->loop), 0, PLUGIN_TICK_JITTER_MS);
+	const uint64_t jitter_ms =
+		rng_between(loop_rng(environment->loop), 0, environment->config->plugin_tick_jitter_ms);
 
 	core.plugin_request_tick_ns -= (int64_t)(jitter_ms * NS_PER_MS);
 	core.clamp_instead_of_fail = true; /* decision 1 over the specification */
@@ -197,10 +239,13 @@ static void start_scrapes(struct runner *runner)
 		.kind = SCRAPE_SYSTEM,
 		.pod_ip = runner->pod_ip,
 		.handler = runner_system_scrape_handler(runner),
+		.lenient_prefix = environment->config->lenient_metrics ? environment->config->metrics_prefix : NULL,
 		.logger = runner_logger(runner),
 	};
 
 	scrape_start(&runner->system_scrape, &options);
+	if (environment->config->no_lfc_metrics)
+		return;
 	options.config = &environment->config->lfc_metrics;
 	options.kind = SCRAPE_LFC;
 	options.handler = runner_lfc_scrape_handler(runner);
@@ -214,9 +259,11 @@ static void start_clients(struct runner *runner)
 		.loop = environment->loop,
 		.http = environment->http,
 		.config = environment->config,
+		.versions = environment->plugin_versions,
 		.metrics = environment->metrics,
 		.namespace = runner->status->vm_info.namespace,
 		.pod_name = runner->pod_name,
+		.slot_bytes = runner->slot_bytes,
 		.handler = runner_scheduler_handler(runner),
 		.logger = runner_logger_named(runner, EXEC_LOGGER ".plugin.client"),
 	};
@@ -226,12 +273,37 @@ static void start_clients(struct runner *runner)
 		.metrics = environment->metrics,
 		.handler = runner_monitor_handler(runner),
 		.host = runner->pod_ip,
+		.capital_texts = environment->config->generation == AGENT_GENERATION_A,
 		.log_sink = environment->log_sink,
 		.log_context = log_context(runner),
 	};
 
 	scheduler_client_init(&runner->scheduler, &scheduler);
 	monitor_client_start(&runner->monitor, &monitor);
+}
+
+static bool has_scheduler(const struct runner *runner)
+{
+	const struct runner_peers *peers = &runner->environment->peers;
+
+	return peers->current_scheduler(peers->context) != NULL;
+}
+
+/* What the core hears of the scheduler before anything else. */
+static void meet_scheduler(struct runner *runner)
+{
+	struct logger logger = runner_logger(runner);
+
+	if (has_scheduler(runner))
+		executor_scheduler_changed(&runner->executor, true);
+	else
+		log_warn(&logger, "No initial scheduler found");
+}
+
+void runner_scheduler_changed(struct runner *runner)
+{
+	if (!runner->stopped && runner->environment->config->core.plugin_gate)
+		executor_scheduler_changed(&runner->executor, has_scheduler(runner));
 }
 
 struct runner *runner_start(const struct runner_options *options, struct error *err)
@@ -259,8 +331,10 @@ struct runner *runner_start(const struct runner_options *options, struct error *
 	start_executor(runner);
 	start_scrapes(runner);
 	start_clients(runner);
-	loop_timer_start(runner->environment->loop, &runner->refresh,
-	                 runner->environment->config->refresh_state_interval_ns, on_refresh, runner);
+	loop_timer_start(runner->environment->loop, &runner->refresh, runner_status_refresh_wait_ns(runner->status),
+	                 on_refresh, runner);
+	if (runner->environment->config->core.plugin_gate)
+		meet_scheduler(runner);
 	return runner;
 }
 
@@ -277,7 +351,8 @@ void runner_stop(struct runner *runner)
 	/* First of all: what the others report while they stop has no consequences any more. */
 	executor_stop(&runner->executor);
 	scrape_stop(&runner->system_scrape);
-	scrape_stop(&runner->lfc_scrape);
+	if (!runner->environment->config->no_lfc_metrics)
+		scrape_stop(&runner->lfc_scrape);
 	scheduler_client_stop(&runner->scheduler);
 	runner_cancel_patch(runner);
 	monitor_client_stop(&runner->monitor);

@@ -16,8 +16,10 @@
 #include "agent/agent_metrics.h"
 #include "agent/config.h"
 #include "agent/core/core.h"
+#include "agent/plugin_versions.h"
 #include "agent/runner_status.h"
 #include "agent/scaling_events.h"
+#include "agent/scheduler_peer.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/slice.h"
@@ -41,8 +43,8 @@ typedef void runner_patch_callback(void *context, const struct error *err);
 /* Peers that runners reach through the rest of the agent. */
 struct runner_peers {
 	void *context;
-	/* Literal address of the scheduler to ask now; NULL if none is ready. Valid until the next turn of the loop. */
-	const char *(*current_scheduler)(void *context);
+	/* The scheduler to ask now; NULL if none is ready. Valid until the next turn of the loop. */
+	const struct scheduler_peer *(*current_scheduler)(void *context);
 	/*
 	 * Starts a patch and counts it (12.4); NULL with *err if it can't. The callback comes later, once, unless
 	 * cancelled.
@@ -61,6 +63,7 @@ struct runner_environment {
 	struct agent_metrics *metrics;
 	struct http_client *http;
 	struct metrics_text_parser *parser;
+	struct plugin_versions *plugin_versions;
 	const struct scaling_event_sink *scaling_events;
 	struct log_sink *log_sink;
 	struct runner_peers peers;
@@ -80,6 +83,8 @@ struct runner_options {
 
 /* Starts with status->vm_info. NULL, with *err, only when memory is short. */
 struct runner *runner_start(const struct runner_options *options, struct error *err);
+/* Another scheduler is current, or none; for agents that keep to one (generations 4.1). */
+void runner_scheduler_changed(struct runner *runner);
 /* status->vm_info has changed. */
 void runner_vm_changed(struct runner *runner);
 /*

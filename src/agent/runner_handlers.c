@@ -17,10 +17,10 @@ static void on_plugin_done(void *context, const struct scheduler_result *result)
 		runner_status_failed(runner->status, RUNNER_FAILURE_SCHEDULER);
 	else
 		runner_status_refresh(runner->status);
-	executor_plugin_done(&runner->executor, result->permit, result->response, result->error);
+	executor_plugin_done(&runner->executor, result->permit, result->compute_unit, result->response, result->error);
 }
 
-static const char *current_scheduler(void *context)
+static const struct scheduler_peer *current_scheduler(void *context)
 {
 	const struct runner_peers *peers = &((struct runner *)context)->environment->peers;
 
@@ -34,6 +34,7 @@ static void on_patch_done(void *context, const struct error *err)
 	struct runner *runner = context;
 
 	runner->patch = NULL;
+	runner->changed_since_patch = false;
 	if (err != NULL)
 		runner_status_failed(runner->status, RUNNER_FAILURE_NEONVM);
 	executor_neonvm_done(&runner->executor, err);

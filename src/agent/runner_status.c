@@ -38,7 +38,8 @@ static const char *failure_reason(enum runner_failure failure)
 	return "neonvm requests failed";
 }
 
-static bool monitor_is_silent(const struct runner_status *status, int64_t now_ns)
+/* How long the monitor may still be silent; negative: it has been silent for too long. */
+static int64_t silence_left_ns(const struct runner_status *status, int64_t now_ns)
 {
 	const struct agent_monitor_config *config = &status->config->monitor;
 	int64_t since = status->endpoint_id[0] != '\0' ? status->endpoint_assigned_at_ns : status->started_at_ns;
@@ -48,7 +49,7 @@ static bool monitor_is_silent(const struct runner_status *status, int64_t now_ns
 		since = status->last_monitor_contact.ns;
 		allowed_ns = config->unhealthy_after_silence_ns;
 	}
-	return instant_remaining(since, (int64_t)allowed_ns, now_ns) < 0;
+	return instant_remaining(since, (int64_t)allowed_ns, now_ns);
 }
 
 static void append_reason(struct buffer *reasons, const char *reason)
@@ -61,7 +62,7 @@ static void append_reason(struct buffer *reasons, const char *reason)
 bool runner_status_stuck(struct runner_status *status, struct buffer *reasons)
 {
 	int64_t now_ns = agent_clock_now(status->clock);
-	bool stuck = monitor_is_silent(status, now_ns);
+	bool stuck = silence_left_ns(status, now_ns) < 0;
 
 	if (stuck)
 		append_reason(reasons, "monitor health check failed");
@@ -182,6 +183,17 @@ void runner_status_restarted(struct runner_status *status)
 void runner_status_refresh(struct runner_status *status)
 {
 	recompute(status, status->end.exit);
+}
+
+uint64_t runner_status_refresh_wait_ns(const struct runner_status *status)
+{
+	uint64_t wait_ns = status->config->refresh_state_interval_ns;
+	int64_t left_ns = silence_left_ns(status, agent_clock_now(status->clock));
+
+	if (!status->config->refresh_adaptively || left_ns < 0 || (uint64_t)left_ns >= wait_ns)
+		return wait_ns;
+	/* It is stuck once more than the allowed time has passed. */
+	return (uint64_t)left_ns + 1;
 }
 
 size_t runner_status_failure_count(struct runner_status *status, enum runner_failure failure)

@@ -64,6 +64,8 @@ void runner_status_ended(struct runner_status *status, enum runner_exit exit);
 void runner_status_restarted(struct runner_status *status);
 /* Time alone may change the state. */
 void runner_status_refresh(struct runner_status *status);
+/* After how long to refresh it next: as configured, or when it may become stuck, if that is to be noticed at once. */
+uint64_t runner_status_refresh_wait_ns(const struct runner_status *status);
 
 size_t runner_status_failure_count(struct runner_status *status, enum runner_failure failure);
 /* Appends the reasons, joined by ','; nothing when it isn't stuck (6.6). */

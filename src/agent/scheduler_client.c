@@ -1,21 +1,18 @@
+/*
+ * What one request needs from its first send to its end is kept in the client, also where it was sent: a scheduler that
+ * changes meanwhile makes no difference to it.
+ */
 #include "agent/scheduler_client.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/json_cause.h"
 #include "agent/limits.h"
+#include "agent/plugin_messages.h"
 #include "agent/quoted.h"
 #include "agent/url_text.h"
-#include "codec/json_reader.h"
-#include "gen/plugin.gen.h"
 
-enum {
-	PLUGIN_PROTOCOL_VERSION = 7, /* v5.0, spec protocols 4.1 */
-	REQUEST_BYTES = 4096,
-	CODE_BYTES = 128,
-	REPLY_ARENA_BYTES = 12 * AGENT_SCHEDULER_REPLY_BYTES,
-};
+enum { REQUEST_BYTES = 4096, CODE_BYTES = 128 };
 
 static const char NO_SCHEDULER[] = "no known ready scheduler to send request to";
 
@@ -63,9 +60,9 @@ static void count_status(struct scheduler_client *client, int status)
 
 static enum scheduler_outcome classify(const struct scheduler_client *client, struct resources permit)
 {
-	if (resources_equal(permit, client->target))
+	if (resources_equal(permit, client->request.target))
 		return SCHEDULER_APPROVED;
-	if (client->last_permit.present && !resources_equal(permit, client->last_permit.value))
+	if (client->request.last_permit.present && !resources_equal(permit, client->request.last_permit.value))
 		return SCHEDULER_PARTIALLY_APPROVED;
 	return SCHEDULER_DENIED;
 }
@@ -76,9 +73,9 @@ static void count_outcome(struct scheduler_client *client, const struct schedule
 		agent_metrics_count_partial_approval(client->metrics, AGENT_DIRECTION_INC);
 	else if (result->outcome == SCHEDULER_DENIED)
 		agent_metrics_count_full_denial(client->metrics, AGENT_DIRECTION_INC);
-	if (result->outcome != SCHEDULER_FAILED && client->last_permit.present)
-		agent_metrics_count_change(client->metrics, AGENT_CHANGE_SCHEDULER_ACCEPTED, client->last_permit.value,
-		                           result->permit);
+	if (result->outcome != SCHEDULER_FAILED && client->request.last_permit.present)
+		agent_metrics_count_change(client->metrics, AGENT_CHANGE_SCHEDULER_ACCEPTED,
+		                           client->request.last_permit.value, result->permit);
 }
 
 static void finish(struct scheduler_client *client, const struct scheduler_result *result)
@@ -109,32 +106,46 @@ static void describe_refusal(int status, struct slice body, struct error *err)
 	buffer_destroy(&quoted);
 }
 
-static bool read_reply(struct slice body, struct resources *ret_permit, struct buffer *response, struct error *err)
+static struct plugin_message_context message_context(const struct scheduler_client *client)
 {
-	struct plugin_plugin_response reply;
-	struct json_reader reader;
-	struct arena arena;
-	bool done = false;
+	return (struct plugin_message_context){
+		.version = client->version,
+		.namespace = client->namespace,
+		.pod_name = client->pod_name,
+		.slot_bytes = client->slot_bytes,
+		.compute_unit = client->config->core.compute_unit,
+	};
+}
 
-	arena_init(&arena, REPLY_ARENA_BYTES);
-	if (!json_reader_open(&reader, body, &arena, err) || !plugin_plugin_response_decode(&reader, &reply, err) ||
-	    !json_reader_finish(&reader, err)) {
-		(void)json_cause_restate(&reader, false, err);
-		error_wrap(err, "bad JSON response");
-		goto out;
-	}
-	/* A missing permit is one of nothing: the core refuses it. */
-	if (!reply.has_permit) {
-		reply.has_permit = true;
-		reply.permit = (struct plugin_resources){ 0 };
-	}
-	if (!plugin_plugin_response_to_json(&reply, response, err))
-		goto out;
-	*ret_permit = (struct resources){ .cpu_milli = reply.permit.cpu_milli, .mem_bytes = reply.permit.mem_bytes };
-	done = true;
-out:
-	arena_destroy(&arena);
-	return done;
+/* Until 2.1 the plugin says what a compute unit is, and agents have to agree with it (2.7). */
+static void compare_unit(const struct scheduler_client *client, struct resources unit)
+{
+	struct resources own = client->config->core.compute_unit;
+
+	if (client->version > PLUGIN_PROTOCOL_2_1 || resources_equal(unit, own) ||
+	    !plugin_versions_complain_of_unit(client->versions, client->uid))
+		return;
+	log_warn(&client->logger, "The scheduler plugin's compute unit isn't the configured one",
+	         log_text("taskName", "executor: plugin"), log_uint("pluginMilliCPU", unit.cpu_milli),
+	         log_uint("pluginMemory", unit.mem_bytes), log_uint("milliCPU", own.cpu_milli),
+	         log_uint("memory", own.mem_bytes));
+}
+
+/* What to do about a plugin that wants something else than is sent, when that can't be found out by asking. */
+static void advise(const struct scheduler_client *client, struct slice body)
+{
+	char wants[PLUGIN_VERSION_TEXT_BYTES];
+	const char *key = "scheduler.protocolVersion";
+
+	if (client->status != 400 || !plugin_versions_read_refusal(body, wants))
+		return;
+	if (!client->config->scheduler.compute_unit_configured)
+		key = client->config->scheduler.protocol == PLUGIN_PROTOCOL_AUTO
+		              ? "scaling.computeUnit"
+		              : "scheduler.protocolVersion, scaling.computeUnit";
+	log_warn(&client->logger, "The scheduler plugin wants another version of the protocol",
+	         log_text("taskName", "executor: plugin"), log_text("wants", wants),
+	         log_text("sent", plugin_version_name(client->version)), log_text("configurationKey", key));
 }
 
 static void log_reply(const struct scheduler_client *client, struct resources permit, struct slice response)
@@ -142,7 +153,7 @@ static void log_reply(const struct scheduler_client *client, struct resources pe
 	struct log_field task = log_text("taskName", "executor: plugin");
 	struct log_field field = log_json("response", response);
 
-	if (resources_has_less(permit, client->target))
+	if (resources_has_less(permit, client->request.target))
 		log_warn(&client->logger, "Received response from scheduler", task, field);
 	else
 		log_debug(&client->logger, "Received response from scheduler", task, field);
@@ -162,25 +173,44 @@ static void on_failed(struct scheduler_client *client, const struct error *failu
 	finish_failed(client, &err);
 }
 
+static void send_request(struct scheduler_client *client);
+
 static void on_refused(struct scheduler_client *client, struct slice body)
 {
 	struct error err;
 
+	if (client->status == 400 && client->sends < PLUGIN_VERSIONS_SENDS &&
+	    plugin_versions_refused(client->versions, client->uid, client->version, body, &client->version)) {
+		send_request(client);
+		return;
+	}
 	describe_refusal(client->status, body, &err);
+	advise(client, body);
 	finish_failed(client, &err);
 }
 
 static void on_reply(struct scheduler_client *client, struct slice body)
 {
+	const struct plugin_message_context context = message_context(client);
 	struct scheduler_result result = { .outcome = SCHEDULER_FAILED };
+	struct plugin_reply reply;
 	struct buffer text;
 	struct error err;
 
+	if (plugin_versions_accepted(client->versions, client->uid, client->version))
+		log_info(&client->logger, "Found out which version of the protocol the scheduler plugin takes",
+		         log_text("taskName", "executor: plugin"),
+		         log_text("version", plugin_version_name(client->version)));
 	buffer_init(&text, AGENT_SCHEDULER_REPLY_BYTES);
-	if (read_reply(body, &result.permit, &text, &err)) {
+	if (plugin_reply_read(&context, body, &reply, &text, &err)) {
+		result.permit = reply.permit;
 		result.outcome = classify(client, result.permit);
 		result.response = buffer_slice(&text);
 		log_reply(client, result.permit, result.response);
+		if (client->config->scheduler.compute_unit_configured)
+			compare_unit(client, reply.compute_unit);
+		else
+			result.compute_unit = reply.compute_unit;
 		finish(client, &result);
 	} else {
 		finish_failed(client, &err);
@@ -246,81 +276,79 @@ static void on_done(void *context, const struct http_response *response, const s
 
 /* ---- request ---- */
 
-static bool write_request(const struct scheduler_client *client, const struct core_plugin_request *request,
-                          struct buffer *body, struct error *err)
-{
-	const struct resources unit = client->config->core.compute_unit;
-	const struct resources permit = request->last_permit.value;
-	struct plugin_agent_request message = {
-		.proto_version = PLUGIN_PROTOCOL_VERSION,
-		.pod = { .namespace = slice_of(client->namespace), .name = slice_of(client->pod_name) },
-		.compute_unit = { .cpu_milli = unit.cpu_milli, .mem_bytes = unit.mem_bytes },
-		.resources = { .cpu_milli = request->target.cpu_milli, .mem_bytes = request->target.mem_bytes },
-		.last_permit_presence = JSON_NULL,
-		.metrics_presence = JSON_NULL,
-	};
-
-	if (request->last_permit.present) {
-		message.last_permit_presence = JSON_VALUE;
-		message.last_permit =
-			(struct plugin_resources){ .cpu_milli = permit.cpu_milli, .mem_bytes = permit.mem_bytes };
-	}
-	if (request->has_metrics) {
-		message.metrics_presence = JSON_VALUE;
-		message.metrics.load_average_1_min = request->load_average_1_min;
-	}
-	if (!plugin_agent_request_to_json(&message, body, err))
-		return error_wrap(err, "error encoding request JSON");
-	return true;
-}
-
-static bool send_request(struct scheduler_client *client, const char *host, struct slice body, struct error *err)
+static bool send_body(struct scheduler_client *client, struct slice body, struct error *err)
 {
 	static const struct http_field FIELDS[] = {
 		{ .name = { "content-type", 12 }, .value = { "application/json", 16 } },
 	};
 	static const struct http_handler HANDLER = { .on_head = on_head, .on_body = on_body, .on_done = on_done };
+	uint64_t now_ns = loop_now_ns(client->loop);
 	struct http_request request = {
 		.origin = { .port = client->config->scheduler.request_port },
 		.method = SLICE("POST"),
 		.target = SLICE("/"),
 		.fields = { .items = FIELDS, .count = sizeof FIELDS / sizeof FIELDS[0] },
 		.body = body,
-		/* Not scheduler.requestTimeoutSeconds: the reference doesn't use that (10.3). */
-		.total_timeout_ns = client->config->neonvm.request_timeout_ns,
+		/* 0 would be no limit. */
+		.total_timeout_ns = client->deadline_ns > now_ns ? client->deadline_ns - now_ns : 1,
 		.max_body_bytes = SIZE_MAX, /* on_body has the limit */
 	};
 
-	url_text(client->url, "http", host, request.origin.port, "/");
-	if ((size_t)snprintf(request.origin.host, sizeof request.origin.host, "%s", host) >= sizeof request.origin.host)
+	if ((size_t)snprintf(request.origin.host, sizeof request.origin.host, "%s", client->host) >=
+	    sizeof request.origin.host)
 		return error_set(err, ERROR_LIMIT, "the scheduler's address is too long");
 	client->exchange = http_client_send(client->http, &request, &HANDLER, client, err);
 	return client->exchange != NULL;
 }
 
-void scheduler_client_request(struct scheduler_client *client, const struct core_plugin_request *request)
+static bool write_request(const struct scheduler_client *client, struct buffer *body, struct error *err)
 {
-	const char *host = client->handler.current_scheduler(client->handler.context);
+	const struct plugin_message_context context = message_context(client);
+
+	if (!plugin_request_write(&context, &client->request, body, err))
+		return error_wrap(err, "error encoding request JSON");
+	return true;
+}
+
+/* Sends the request in the client's version: once more, if the plugin refused another one. */
+static void send_request(struct scheduler_client *client)
+{
 	struct buffer body;
 	struct error err;
 
 	client->status = 0;
-	client->last_permit = request->last_permit;
-	client->target = request->target;
-	if (client->last_permit.present)
-		agent_metrics_count_change(client->metrics, AGENT_CHANGE_SCHEDULER_REQUESTED, client->last_permit.value,
-		                           client->target);
+	client->sends++;
 	buffer_init(&body, REQUEST_BYTES);
-	if (!write_request(client, request, &body, &err)) {
+	if (!write_request(client, &body, &err))
 		finish_failed(client, &err);
-	} else if (host == NULL) {
+	else if (!send_body(client, buffer_slice(&body), &err))
+		on_failed(client, &err);
+	buffer_destroy(&body);
+}
+
+void scheduler_client_request(struct scheduler_client *client, const struct core_plugin_request *request)
+{
+	const struct scheduler_peer *peer = client->handler.current_scheduler(client->handler.context);
+	struct error err;
+
+	client->request = *request;
+	client->sends = 0;
+	/* Not scheduler.requestTimeoutSeconds: the reference doesn't use that (10.3). */
+	client->deadline_ns = loop_now_ns(client->loop) + client->config->neonvm.request_timeout_ns;
+	if (request->last_permit.present)
+		agent_metrics_count_change(client->metrics, AGENT_CHANGE_SCHEDULER_REQUESTED,
+		                           request->last_permit.value, request->target);
+	if (peer == NULL) {
 		error_set(&err, ERROR_REFUSED, "%s", NO_SCHEDULER);
 		count_transport_failure(client, &err);
 		finish_failed(client, &err);
-	} else if (!send_request(client, host, buffer_slice(&body), &err)) {
-		on_failed(client, &err);
+		return;
 	}
-	buffer_destroy(&body);
+	(void)snprintf(client->host, sizeof client->host, "%s", peer->ip);
+	(void)snprintf(client->uid, sizeof client->uid, "%s", peer->uid);
+	url_text(client->url, "http", client->host, client->config->scheduler.request_port, "/");
+	client->version = plugin_versions_current(client->versions, client->uid);
+	send_request(client);
 }
 
 void scheduler_client_init(struct scheduler_client *client, const struct scheduler_client *settings)

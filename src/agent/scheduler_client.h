@@ -2,6 +2,9 @@
  * Asks the scheduler plugin for resources of one VM, one request at a time, and counts what came of it (spec
  * agent-runtime 10). Whether a permit is acceptable is for the core to say.
  *
+ * A request is sent in the version that plugin_versions says; if the plugin refuses that, the same request may be sent
+ * again in another one, within the time that it has (generations 2.7).
+ *
  * The metric label `code` has the HTTP statuses and "[error doing request: …]" with one of a closed set of reasons;
  * any other reason is "other" there, while the error and the log have it in full.
  */
@@ -14,6 +17,9 @@
 #include "agent/agent_metrics.h"
 #include "agent/config.h"
 #include "agent/core/core.h"
+#include "agent/limits.h"
+#include "agent/plugin_versions.h"
+#include "agent/scheduler_peer.h"
 #include "agent/url_text.h"
 #include "base/buffer.h"
 #include "base/log.h"
@@ -25,15 +31,20 @@ enum scheduler_outcome { SCHEDULER_APPROVED, SCHEDULER_PARTIALLY_APPROVED, SCHED
 
 struct scheduler_result {
 	enum scheduler_outcome outcome;
-	struct resources permit;   /* unless failed */
+	struct resources permit; /* unless failed */
+	/*
+	 * The compute unit that the reply names, zero if it has none. Unless failed; versions up to 2.1 only, and only if
+	 * the configuration has none.
+	 */
+	struct resources compute_unit;
 	struct slice response;     /* the reply as JSON, for the log; unless failed */
 	const struct error *error; /* if failed */
 };
 
 struct scheduler_client_handler {
 	void *context;
-	/* Literal address of the scheduler to ask now; NULL if none is ready. */
-	const char *(*current_scheduler)(void *context);
+	/* The scheduler to ask now; NULL if none is ready. Read during the call of scheduler_client_request only. */
+	const struct scheduler_peer *(*current_scheduler)(void *context);
 	/* The request is over. May come from within scheduler_client_request. */
 	void (*on_done)(void *context, const struct scheduler_result *result);
 };
@@ -42,16 +53,22 @@ struct scheduler_client {
 	struct loop *loop;
 	struct http_client *http;
 	const struct agent_config *config;
+	struct plugin_versions *versions; /* shared by all clients of the agent */
 	struct agent_metrics *metrics;
 	const char *namespace; /* of the pod */
 	const char *pod_name;
+	uint64_t slot_bytes; /* of the VM's memory; 0 refuses to speak of slots */
 	struct scheduler_client_handler handler;
 	struct logger logger;
 	struct http_exchange *exchange;
 	int status; /* of the reply, once its head is there */
 	struct buffer body;
-	struct optional_resources last_permit;
-	struct resources target;
+	struct core_plugin_request request; /* the one under way */
+	enum plugin_protocol version;       /* in which it was sent last */
+	unsigned sends;
+	uint64_t deadline_ns;
+	char host[AGENT_POD_IP_BYTES];
+	char uid[PLUGIN_VERSIONS_UID_BYTES];
 	char url[URL_TEXT_BYTES]; /* for error texts */
 };
 

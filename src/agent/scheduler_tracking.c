@@ -2,12 +2,16 @@
  * The watch store holds one struct known_pod per pod. What is tracked of an active pod hangs on it, and moves on to
  * its successor as long as the pod stays active: so an address that changes meanwhile isn't noticed, as in the
  * reference (agent-runtime 9.3).
+ *
+ * Each change among the active pods leads to choose(), which asks the policy. The sticky one may have to wait before
+ * it takes the next pod: then a timer chooses again.
  */
 #include "agent/scheduler_tracking.h"
 
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "gen/pod.gen.h"
 #include "kube/watch_store.h"
@@ -21,10 +25,12 @@ enum {
 };
 
 static const uint64_t RETRY_UNIT_NS = 1000000000;
+static const uint64_t ADOPTION_LEAST_NS = UINT64_C(5) * NS_PER_S; /* from one to the next (generations 4.1) */
 
 struct tracked_pod {
 	int64_t created_ns;
-	const char *uid, *name, *ip; /* in text */
+	uint64_t order;             /* in which the pods became active */
+	struct scheduler_peer peer; /* in text */
 	char text[];
 };
 
@@ -45,6 +51,13 @@ struct scheduler_tracking {
 	void *context;
 	const struct tracked_pod *current;
 	size_t count;
+	struct loop *loop;
+	bool sticky;
+	bool started;
+	bool has_adopted; /* sticky: a pod was chosen before, at adopted_at_ns */
+	uint64_t adopted_at_ns;
+	uint64_t activations;
+	struct loop_timer adoption;
 };
 
 /* ---- pods ---- */
@@ -83,9 +96,9 @@ static struct tracked_pod *tracked_create(const struct pod_pod *pod)
 		return NULL;
 	at = tracked->text;
 	tracked->created_ns = meta->creation_timestamp_ns;
-	tracked->uid = put(&at, meta->uid);
-	tracked->name = put(&at, meta->name);
-	tracked->ip = put(&at, pod->status.pod_ip);
+	tracked->peer.uid = put(&at, meta->uid);
+	tracked->peer.name = put(&at, meta->name);
+	tracked->peer.ip = put(&at, pod->status.pod_ip);
 	return tracked;
 }
 
@@ -157,41 +170,106 @@ static const struct tracked_pod *newest(const struct scheduler_tracking *trackin
 	return best;
 }
 
-/* 9.4. */
-static void choose(struct scheduler_tracking *tracking)
+static const struct tracked_pod *active_longest(const struct scheduler_tracking *tracking)
 {
-	const struct tracked_pod *before = tracking->current;
-	const struct tracked_pod *now = newest(tracking);
+	const struct tracked_pod *best = NULL;
+	size_t position = 0;
+	const struct known_pod *pod;
+
+	while ((pod = watch_store_next(tracking->store, &position)) != NULL)
+		if (pod->tracked != NULL && (best == NULL || pod->tracked->order < best->order))
+			best = pod->tracked;
+	return best;
+}
+
+static void choose_later(void *context);
+
+/* left: the pod that is no longer active, if any. */
+static const struct tracked_pod *stick(struct scheduler_tracking *tracking, const struct tracked_pod *left)
+{
+	uint64_t now_ns = loop_now_ns(tracking->loop);
+	const struct tracked_pod *next;
+
+	if (tracking->current != NULL && tracking->current != left)
+		return tracking->current;
+	if (tracking->has_adopted && now_ns - tracking->adopted_at_ns < ADOPTION_LEAST_NS) {
+		loop_timer_start(tracking->loop, &tracking->adoption,
+		                 ADOPTION_LEAST_NS - (now_ns - tracking->adopted_at_ns), choose_later, tracking);
+		return NULL;
+	}
+	next = tracking->started ? active_longest(tracking) : newest(tracking);
+	if (next != NULL) {
+		tracking->has_adopted = true;
+		tracking->adopted_at_ns = now_ns;
+	}
+	return next;
+}
+
+/* 9.4. before: may be gone already. */
+static void log_choice(const struct scheduler_tracking *tracking, const struct tracked_pod *before)
+{
+	const struct tracked_pod *now = tracking->current;
 	const struct logger *logger = &tracking->logger;
 
-	tracking->current = now;
 	if (now == NULL)
 		log_warn(logger,
 		         before != NULL ? "No scheduler pod available anymore" : "No scheduler pod available (still)",
 		         log_uint("count", tracking->count));
 	else if (before == NULL)
 		log_info(logger, "Scheduler pod now available (there was none before)",
-		         log_uint("count", tracking->count), log_text("name", now->name), log_text("ip", now->ip));
+		         log_uint("count", tracking->count), log_text("name", now->peer.name),
+		         log_text("ip", now->peer.ip));
 	else
 		log_info(logger,
 		         now != before ? "Scheduler pod selection changed" : "Scheduler pod selection is unchanged",
-		         log_uint("count", tracking->count), log_text("name", now->name), log_text("ip", now->ip));
+		         log_uint("count", tracking->count), log_text("name", now->peer.name),
+		         log_text("ip", now->peer.ip));
+}
+
+static void choose(struct scheduler_tracking *tracking, const struct tracked_pod *left)
+{
+	const struct tracked_pod *before = tracking->current;
+
+	/* Which one to stick to is chosen when the first list is whole. */
+	if (tracking->sticky && !tracking->started)
+		return;
+	tracking->current = tracking->sticky ? stick(tracking, left) : newest(tracking);
+	log_choice(tracking, before);
+	if (tracking->current != before && tracking->started && tracking->handler.on_changed != NULL)
+		tracking->handler.on_changed(tracking->context);
+}
+
+static void choose_later(void *context)
+{
+	struct scheduler_tracking *tracking = context;
+
+	if (active_longest(tracking) != NULL)
+		choose(tracking, NULL);
+}
+
+static void became_active(struct scheduler_tracking *tracking, struct tracked_pod *pod)
+{
+	pod->order = tracking->activations++;
+	tracking->count++;
+	choose(tracking, NULL);
+}
+
+static void became_inactive(struct scheduler_tracking *tracking, const struct tracked_pod *pod)
+{
+	tracking->count--;
+	choose(tracking, pod);
 }
 
 static void on_add(void *context, void *object)
 {
-	struct scheduler_tracking *tracking = context;
 	const struct known_pod *pod = object;
 
-	if (pod->tracked == NULL)
-		return;
-	tracking->count++;
-	choose(tracking);
+	if (pod->tracked != NULL)
+		became_active(context, pod->tracked);
 }
 
 static void on_update(void *context, void *before, void *after)
 {
-	struct scheduler_tracking *tracking = context;
 	struct known_pod *old = before;
 	struct known_pod *new = after;
 
@@ -200,23 +278,18 @@ static void on_update(void *context, void *before, void *after)
 		new->tracked = old->tracked;
 		old->tracked = NULL;
 	} else if (new->tracked != NULL) {
-		tracking->count++;
-		choose(tracking);
+		became_active(context, new->tracked);
 	} else if (old->tracked != NULL) {
-		tracking->count--;
-		choose(tracking);
+		became_inactive(context, old->tracked);
 	}
 }
 
 static void on_delete(void *context, void *object)
 {
-	struct scheduler_tracking *tracking = context;
 	const struct known_pod *pod = object;
 
-	if (pod->tracked == NULL)
-		return;
-	tracking->count--;
-	choose(tracking);
+	if (pod->tracked != NULL)
+		became_inactive(context, pod->tracked);
 }
 
 /* ---- the watch ---- */
@@ -227,6 +300,12 @@ static void on_started(void *context)
 
 	if (tracking->metrics != NULL)
 		agent_metrics_set_watch_alive(tracking->metrics, AGENT_WATCHER_SCHEDULER_POD, true);
+	if (tracking->sticky) {
+		tracking->current = stick(tracking, NULL);
+		if (tracking->current != NULL)
+			log_choice(tracking, NULL);
+	}
+	tracking->started = true;
 	tracking->handler.on_started(tracking->context);
 }
 
@@ -300,7 +379,7 @@ static bool start_store(struct scheduler_tracking *tracking, const struct schedu
 	if (!buffer_check(&tracking->selector, "the scheduler's label selector", err))
 		return false;
 	tracking->type = (struct watch_store_type){
-		.path = "/api/v1/namespaces/kube-system/pods",
+		.path = "/api/v1/namespaces/" SCHEDULER_NAMESPACE "/pods",
 		.label_selector = tracking->selector.data,
 		.resource = "pods",
 		.decode = decode_pod,
@@ -321,6 +400,8 @@ struct scheduler_tracking *scheduler_tracking_start(const struct scheduler_track
 		error_set(err, ERROR_NO_MEMORY, "no memory for the scheduler watch");
 		return NULL;
 	}
+	tracking->loop = options->loop;
+	tracking->sticky = options->sticky;
 	tracking->metrics = options->metrics;
 	tracking->handler = *handler;
 	tracking->context = context;
@@ -336,9 +417,9 @@ struct scheduler_tracking *scheduler_tracking_start(const struct scheduler_track
 	return tracking;
 }
 
-const char *scheduler_tracking_current(const struct scheduler_tracking *tracking)
+const struct scheduler_peer *scheduler_tracking_current(const struct scheduler_tracking *tracking)
 {
-	return tracking->current != NULL ? tracking->current->ip : NULL;
+	return tracking->current != NULL ? &tracking->current->peer : NULL;
 }
 
 size_t scheduler_tracking_count(const struct scheduler_tracking *tracking)
@@ -352,6 +433,7 @@ void scheduler_tracking_stop(struct scheduler_tracking *tracking)
 		return;
 	if (tracking->metrics != NULL)
 		agent_metrics_set_watch_alive(tracking->metrics, AGENT_WATCHER_SCHEDULER_POD, false);
+	loop_timer_stop(tracking->loop, &tracking->adoption);
 	watch_store_destroy(tracking->store);
 	arena_destroy(&tracking->arena);
 	buffer_destroy(&tracking->selector);

@@ -6,6 +6,7 @@
 #include "agent/core/metrics_input.h"
 #include "agent/log_form.h"
 #include "agent/quoted.h"
+#include "agent/scrape_lines.h"
 #include "agent/url_text.h"
 #include "base/clock.h"
 
@@ -64,20 +65,32 @@ static void wrap_request_error(const struct scrape *scrape, struct error *err)
 	buffer_destroy(&quoted);
 }
 
+static bool read_system(struct scrape *scrape, struct slice page, struct system_metrics *ret_system, struct error *err)
+{
+	if (scrape->lenient_prefix != NULL)
+		return scrape_lines_read(page, scrape->lenient_prefix, ret_system, err);
+	return metrics_input_read_system(scrape->parser, page, METRICS_INPUT_REJECT_UNUSABLE, ret_system, err);
+}
+
+/* In the reference's words: those of late 2023 where its way of reading is used, too. */
+static const char *words(const struct scrape *scrape, const char *late_2023, const char *newest)
+{
+	return scrape->lenient_prefix != NULL ? late_2023 : newest;
+}
+
 static bool read_page(struct scrape *scrape, struct slice page, struct error *err)
 {
-	const enum metrics_input_check check = METRICS_INPUT_REJECT_UNUSABLE;
 	struct system_metrics system;
 	struct lfc_metrics lfc;
 	struct log_form form;
 
 	log_form_begin(&form);
 	if (scrape->kind == SCRAPE_SYSTEM) {
-		if (!metrics_input_read_system(scrape->parser, page, check, &system, err))
+		if (!read_system(scrape, page, &system, err))
 			goto failed;
 		log_form_system_metrics(&form.writer, &system);
 	} else {
-		if (!metrics_input_read_lfc(scrape->parser, page, check, &lfc, err))
+		if (!metrics_input_read_lfc(scrape->parser, page, METRICS_INPUT_REJECT_UNUSABLE, &lfc, err))
 			goto failed;
 		log_form_lfc_metrics(&form.writer, &lfc);
 	}
@@ -90,7 +103,24 @@ static bool read_page(struct scrape *scrape, struct slice page, struct error *er
 	return true;
 failed:
 	log_form_end(&form);
-	return error_wrap(err, "error parsing metrics from prometheus output");
+	return error_wrap(err, "%s",
+	                  words(scrape, "Error reading metrics from prometheus output",
+	                        "error parsing metrics from prometheus output"));
+}
+
+/* Bodies were quoted in late 2023; the guest's bytes don't get into a log line as they are. */
+static void describe_refusal(const struct scrape *scrape, const struct http_response *response, struct error *err)
+{
+	struct buffer quoted;
+
+	if (scrape->lenient_prefix == NULL) {
+		error_set(err, ERROR_REFUSED, "unsuccessful response status %d", response->status);
+		return;
+	}
+	quoted_init(&quoted, response->body);
+	error_set(err, ERROR_REFUSED, "Unsuccessful response status %d: %.*s", response->status,
+	          SLICE_ARGS(buffer_slice(&quoted)));
+	buffer_destroy(&quoted);
 }
 
 static void on_done(void *context, const struct http_response *response, const struct error *failure)
@@ -105,11 +135,18 @@ static void on_done(void *context, const struct http_response *response, const s
 		wrap_request_error(scrape, &err);
 		log_failure(scrape, &err);
 	} else if (response->status != 200) {
-		error_set(&err, ERROR_REFUSED, "unsuccessful response status %d", response->status);
+		describe_refusal(scrape, response, &err);
 		log_failure(scrape, &err);
 	} else if (!read_page(scrape, response->body, &err)) {
 		log_failure(scrape, &err);
 	}
+}
+
+static void fail_request(struct scrape *scrape, struct error *err)
+{
+	wrap_request_error(scrape, err);
+	log_failure(scrape, err);
+	pause_before_next(scrape);
 }
 
 static void send_request(struct scrape *scrape)
@@ -125,13 +162,16 @@ static void send_request(struct scrape *scrape)
 	};
 	struct error err;
 
+	/* No time at all, not no limit (generations 1.2). */
+	if (request.total_timeout_ns == 0) {
+		error_set(&err, ERROR_TIMEOUT, "context deadline exceeded");
+		fail_request(scrape, &err);
+		return;
+	}
 	memcpy(request.origin.host, scrape->host, sizeof scrape->host);
 	scrape->exchange = http_client_send(scrape->http, &request, &HANDLER, scrape, &err);
-	if (scrape->exchange != NULL)
-		return;
-	wrap_request_error(scrape, &err);
-	log_failure(scrape, &err);
-	pause_before_next(scrape);
+	if (scrape->exchange == NULL)
+		fail_request(scrape, &err);
 }
 
 static void begin_round(void *context)
@@ -159,8 +199,8 @@ void scrape_start(struct scrape *scrape, const struct scrape_options *options)
 	 * The reference draws whole seconds (8.1), so that all its VMs fall on as many instants as the interval has
 	 * seconds. Anywhere in between, a request is as welcome to its VM, and the node's load is even.
 	 */
-	uint64_t delay_ns =
-		rng_between(loop_rng(options->loop), 0, options->config->seconds_between_requests * NS_PER_S);
+	uint64_t most_ns = options->config->first_at_once ? 1 : options->config->seconds_between_requests * NS_PER_S;
+	uint64_t delay_ns = rng_between(loop_rng(options->loop), 0, most_ns);
 	char message[96];
 
 	*scrape = (struct scrape){
@@ -169,12 +209,13 @@ void scrape_start(struct scrape *scrape, const struct scrape_options *options)
 		.parser = options->parser,
 		.config = options->config,
 		.kind = options->kind,
+		.lenient_prefix = options->lenient_prefix,
 		.handler = options->handler,
 		.logger = options->logger,
 	};
 	(void)snprintf(scrape->host, sizeof scrape->host, "%s", options->pod_ip);
 	scrape->was_active = is_active(scrape);
-	if (scrape->was_active) {
+	if (scrape->was_active && !options->config->first_at_once) {
 		(void)snprintf(message, sizeof message,
 		               "Sleeping for random delay before making first %s metrics request",
 		               kind_name(scrape->kind));

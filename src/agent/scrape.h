@@ -38,6 +38,7 @@ struct scrape {
 	struct metrics_text_parser *parser;
 	const struct agent_scrape_config *config;
 	enum scrape_kind kind;
+	const char *lenient_prefix;
 	struct scrape_handler handler;
 	struct logger logger;
 	bool was_active;
@@ -53,13 +54,15 @@ struct scrape_options {
 	const struct agent_scrape_config *config;
 	enum scrape_kind kind;
 	const char *pod_ip;
+	const char *
+		lenient_prefix; /* system page: read by lines (scrape_lines.h), names begin so; NULL: Prometheus text */
 	struct scrape_handler handler;
 	struct logger logger;
 };
 
 /*
  * The struct must stay where it is until scrape_stop. The first request comes at a random moment within the configured
- * interval, each further one an interval after the end of the one before, give or take the jitter.
+ * interval, or at once if the configuration says so; each further one an interval after the end of the one before, give or take the jitter.
  */
 void scrape_start(struct scrape *scrape, const struct scrape_options *options);
 void scrape_stop(struct scrape *scrape);

@@ -131,6 +131,7 @@ static bool start_dump(struct servers *servers, const struct servers_options *op
 		.loop = options->loop,
 		.timeout_ns = options->dump.timeout_ns,
 		.supervisor = options->supervisor,
+		.generation = options->dump.generation,
 		.log_sink = options->log_sink,
 		.admin_token = options->admin_token,
 	};

@@ -1,6 +1,7 @@
 #include "agent/state_dump.h"
 
 #include "agent/limits.h"
+#include "agent/supervisor_dump_a.h"
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/memory.h"
@@ -17,6 +18,7 @@ struct state_dump_server {
 	struct http_server *http;
 	const struct supervisor *supervisor;
 	struct admin_token *admin_token;
+	enum agent_generation generation;
 	struct logger logger;
 };
 
@@ -42,16 +44,27 @@ static bool is_request(struct slice body)
 	return ok;
 }
 
+/* In the shape of the generation (generations 4.8). */
+static bool dump(const struct state_dump_server *server, struct arena *arena, struct buffer *json, struct error *err)
+{
+	struct state_dump_dump dump;
+	struct state_dump_a_dump dump_a;
+
+	if (server->generation == AGENT_GENERATION_A)
+		return supervisor_dump_a(server->supervisor, arena, &dump_a, err) &&
+		       state_dump_a_dump_to_json(&dump_a, json, err);
+	return supervisor_dump(server->supervisor, arena, &dump, err) && state_dump_dump_to_json(&dump, json, err);
+}
+
 static void answer_dump(const struct state_dump_server *server, struct http_call *call)
 {
 	struct arena arena;
 	struct buffer json;
-	struct state_dump_dump dump;
 	struct error err;
 
 	arena_init(&arena, AGENT_DUMP_BYTES);
 	buffer_init(&json, AGENT_DUMP_BYTES);
-	if (supervisor_dump(server->supervisor, &arena, &dump, &err) && state_dump_dump_to_json(&dump, &json, &err)) {
+	if (dump(server, &arena, &json, &err)) {
 		answer(server, call, 200, buffer_slice(&json));
 	} else {
 		log_error(&server->logger, "Failed to dump state", log_error_field(&err));
@@ -114,6 +127,7 @@ struct state_dump_server *state_dump_server_start(const struct state_dump_server
 	}
 	server->supervisor = options->supervisor;
 	server->admin_token = options->admin_token;
+	server->generation = options->generation;
 	server->logger = (struct logger){ .sink = options->log_sink,
 		                          .name = "autoscaler-agent.dump-state.http",
 		                          .context_json = "" };

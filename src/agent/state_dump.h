@@ -23,6 +23,7 @@ struct state_dump_server_options {
 	struct address address;
 	uint64_t timeout_ns; /* for a request to come in whole */
 	const struct supervisor *supervisor;
+	enum agent_generation generation; /* whose shape the dump has */
 	struct log_sink *log_sink;
 	struct admin_token *admin_token; /* NULL: everybody may ask */
 };

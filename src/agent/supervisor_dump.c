@@ -3,7 +3,7 @@
 #include "agent/core/core_dump.h"
 #include "agent/supervisor_internal.h"
 
-static struct state_dump_end_state dump_end(const struct runner_end_state *end)
+struct state_dump_end_state supervisor_dump_end(const struct runner_end_state *end)
 {
 	bool panicked = end->exit == RUNNER_PANICKED;
 
@@ -15,13 +15,15 @@ static struct state_dump_end_state dump_end(const struct runner_end_state *end)
 	};
 }
 
-static const char *state_name(enum agent_runner_state state)
+const char *supervisor_state_name(enum agent_runner_state state)
 {
 	switch (state) {
 	case AGENT_RUNNER_OK:
 		return "ok";
 	case AGENT_RUNNER_STUCK:
 		return "stuck";
+	case AGENT_RUNNER_ERRORED:
+		return "errored";
 	case AGENT_RUNNER_PANICKED:
 		break;
 	}
@@ -37,11 +39,11 @@ static bool dump_status(struct runner_status *status, struct arena *arena, struc
 	if (ends == NULL)
 		return error_set(err, ERROR_NO_MEMORY, "out of memory");
 	for (size_t i = 0; i < status->previous_end_count; i++)
-		ends[i] = dump_end(&status->previous_ends[i]);
+		ends[i] = supervisor_dump_end(&status->previous_ends[i]);
 	*ret_status = (struct state_dump_runner_status){
 		.start_time_ns = status->started_at_ns,
 		.has_end_state = status->end.exit != RUNNER_NOT_ENDED,
-		.end_state = dump_end(&status->end),
+		.end_state = supervisor_dump_end(&status->end),
 		.previous_end_states = ends,
 		.previous_end_states_count = status->previous_end_count,
 		.last_successful_monitor_comm_ns = contact.present ? contact.ns : RFC3339_ZERO,
@@ -50,7 +52,7 @@ static bool dump_status(struct runner_status *status, struct arena *arena, struc
 		.failed_scheduler_request_counter = runner_status_failure_count(status, RUNNER_FAILURE_SCHEDULER),
 		.endpoint_id = slice_of(status->endpoint_id),
 		.endpoint_assigned_at_ns = status->endpoint_assigned_at_ns,
-		.state = slice_of(state_name(status->label.state)),
+		.state = slice_of(supervisor_state_name(status->label.state)),
 		.state_updated_at_ns = status->label_updated_at_ns,
 	};
 	return core_dump_vm(&status->vm_info, arena, &ret_status->vm_info, err);
@@ -75,13 +77,17 @@ static bool dump_pod(struct pod *pod, struct arena *arena, struct state_dump_pod
 	return core_dump(runner_core(runner), arena, &ret_pod->runner.executor_state, err);
 }
 
-static int compare_pods(const void *a, const void *b)
+int supervisor_compare_names(const struct plugin_namespaced_name *first, const struct plugin_namespaced_name *second)
 {
-	const struct plugin_namespaced_name *first = &((const struct state_dump_pod *)a)->pod_name;
-	const struct plugin_namespaced_name *second = &((const struct state_dump_pod *)b)->pod_name;
 	int order = slice_compare(first->namespace, second->namespace);
 
 	return order != 0 ? order : slice_compare(first->name, second->name);
+}
+
+static int compare_pods(const void *a, const void *b)
+{
+	return supervisor_compare_names(&((const struct state_dump_pod *)a)->pod_name,
+	                                &((const struct state_dump_pod *)b)->pod_name);
 }
 
 bool supervisor_dump(const struct supervisor *supervisor, struct arena *arena, struct state_dump_dump *ret_dump,

@@ -1,5 +1,5 @@
 /*
- * What the supervisor is made of, for its own two files only.
+ * What the supervisor is made of, for its own files only.
  */
 #ifndef BALLAST_AGENT_SUPERVISOR_INTERNAL_H
 #define BALLAST_AGENT_SUPERVISOR_INTERNAL_H
@@ -21,5 +21,11 @@ struct pod {
 	char pod_name[VM_NAME_BYTES_MAX + 1];
 	char pod_ip[AGENT_POD_IP_BYTES];
 };
+
+/* For the dump of either generation. */
+struct state_dump_end_state supervisor_dump_end(const struct runner_end_state *end);
+const char *supervisor_state_name(enum agent_runner_state state);
+/* The order of pods in a dump: by namespace, then by name. */
+int supervisor_compare_names(const struct plugin_namespaced_name *first, const struct plugin_namespaced_name *second);
 
 #endif

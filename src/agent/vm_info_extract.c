@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "codec/quantity.h"
 #include "gen/scaling.gen.h"
+#include "gen/scaling_a.gen.h"
 
 /* What the size of a VM may be at all (protocols 7.5). */
 enum { CPU_MILLI_MIN = 50, CPU_MILLI_MAX = 512000 };
@@ -30,17 +31,24 @@ const struct slice *vm_annotation(const struct vm_virtual_machine *vm, const cha
 	return json_pairs_find(vm->metadata.annotations, vm->metadata.annotations_count, slice_of(name));
 }
 
+/* How a text begins. */
+static const char *letter(enum agent_generation generation, const char *small, const char *capital)
+{
+	return generation == AGENT_GENERATION_A ? capital : small;
+}
+
 /* With the reference's words for what is wrong with the JSON in it. */
-static bool fail_annotation(const struct json_reader *reader, const char *name, struct error *err)
+static bool fail_annotation(const struct json_reader *reader, enum agent_generation generation, const char *name,
+                            struct error *err)
 {
 	(void)json_cause_restate(reader, false, err);
-	return error_wrap(err, "error unmarshaling annotation \"%s\"", name);
+	return error_wrap(err, "%srror unmarshaling annotation \"%s\"", letter(generation, "e", "E"), name);
 }
 
 /* ---- bounds ---- */
 
-bool vm_bounds_read(const struct vm_virtual_machine *vm, struct arena *arena, struct vm_bounds *ret_bounds,
-                    struct error *err)
+bool vm_bounds_read(const struct vm_virtual_machine *vm, enum agent_generation generation, struct arena *arena,
+                    struct vm_bounds *ret_bounds, struct error *err)
 {
 	const struct slice *text = vm_annotation(vm, VM_ANNOTATION_BOUNDS);
 	struct scaling_bounds bounds;
@@ -52,7 +60,7 @@ bool vm_bounds_read(const struct vm_virtual_machine *vm, struct arena *arena, st
 	}
 	if (!json_reader_open(&reader, *text, arena, err) || !scaling_bounds_decode(&reader, &bounds, err) ||
 	    !json_reader_finish(&reader, err))
-		return fail_annotation(&reader, VM_ANNOTATION_BOUNDS, err);
+		return fail_annotation(&reader, generation, VM_ANNOTATION_BOUNDS, err);
 	*ret_bounds = (struct vm_bounds){
 		.present = true,
 		.min_cpu_milli = bounds.min.cpu_milli,
@@ -88,7 +96,8 @@ static void check_bound(struct buffer *problems, const char *which, uint32_t cpu
 }
 
 /* Bounds replace minimum and maximum; what is in use stays (7.4). */
-static bool apply_bounds(const struct vm_bounds *bounds, struct vm_info *info, struct error *err)
+static bool apply_bounds(const struct vm_bounds *bounds, enum agent_generation generation, struct vm_info *info,
+                         struct error *err)
 {
 	uint64_t slot_bytes = info->mem.slot_bytes;
 	struct buffer problems;
@@ -101,8 +110,8 @@ static bool apply_bounds(const struct vm_bounds *bounds, struct vm_info *info, s
 	check_bound(&problems, "max", bounds->max_cpu_milli, bounds->max_mem_bytes, slot_bytes);
 	ok = problems.length == 0 && !problems.failed;
 	if (!ok)
-		error_set(err, ERROR_SYNTAX, "bad scaling bounds in annotation \"%s\": %.*s", VM_ANNOTATION_BOUNDS,
-		          SLICE_ARGS(buffer_slice(&problems)));
+		error_set(err, ERROR_SYNTAX, "%sad scaling bounds in annotation \"%s\": %.*s",
+		          letter(generation, "b", "B"), VM_ANNOTATION_BOUNDS, SLICE_ARGS(buffer_slice(&problems)));
 	buffer_destroy(&problems);
 	if (!ok)
 		return false;
@@ -115,22 +124,44 @@ static bool apply_bounds(const struct vm_bounds *bounds, struct vm_info *info, s
 
 /* ---- scaling config ---- */
 
-static bool apply_config(const struct vm_virtual_machine *vm, struct arena *arena, struct vm_info *info,
-                         struct error *err)
+static bool decode_config(struct json_reader *reader, enum agent_generation generation,
+                          struct scaling_config *ret_config, struct error *err)
+{
+	struct scaling_scaling_config decoded;
+	struct scaling_a_scaling_config of_a;
+
+	if (generation == AGENT_GENERATION_B) {
+		if (!scaling_scaling_config_decode(reader, &decoded, err))
+			return false;
+		*ret_config = config_decoded_scaling(&decoded);
+		return true;
+	}
+	if (!scaling_a_scaling_config_decode(reader, &of_a, err))
+		return false;
+	*ret_config = (struct scaling_config){
+		.has_load_average_fraction_target = of_a.has_load_average_fraction_target,
+		.load_average_fraction_target = of_a.load_average_fraction_target,
+		.has_memory_usage_fraction_target = of_a.has_memory_usage_fraction_target,
+		.memory_usage_fraction_target = of_a.memory_usage_fraction_target,
+	};
+	return true;
+}
+
+static bool apply_config(const struct vm_virtual_machine *vm, enum agent_generation generation, struct arena *arena,
+                         struct vm_info *info, struct error *err)
 {
 	const struct slice *text = vm_annotation(vm, VM_ANNOTATION_CONFIG);
-	struct scaling_scaling_config decoded;
 	struct json_reader reader;
 
 	if (text == NULL)
 		return true;
-	if (!json_reader_open(&reader, *text, arena, err) || !scaling_scaling_config_decode(&reader, &decoded, err) ||
-	    !json_reader_finish(&reader, err))
-		return fail_annotation(&reader, VM_ANNOTATION_CONFIG, err);
+	if (!json_reader_open(&reader, *text, arena, err) ||
+	    !decode_config(&reader, generation, &info->scaling_config, err) || !json_reader_finish(&reader, err))
+		return fail_annotation(&reader, generation, VM_ANNOTATION_CONFIG, err);
 	info->has_scaling_config = true;
-	info->scaling_config = config_decoded_scaling(&decoded);
 	if (!scaling_config_validate(&info->scaling_config, false, err))
-		return error_wrap(err, "bad scaling config in annotation \"%s\"", VM_ANNOTATION_CONFIG);
+		return error_wrap(err, "%sad scaling config in annotation \"%s\"", letter(generation, "b", "B"),
+		                  VM_ANNOTATION_CONFIG);
 	return true;
 }
 
@@ -193,10 +224,32 @@ const char *vm_info_oddity_text(enum vm_info_oddity oddity)
 
 /* ---- all together ---- */
 
-static bool begin_info(const struct vm_virtual_machine *vm, struct vm_info *ret_info, struct error *err)
+/* Generation A's types have no defaults: names the first field that isn't there. */
+static bool check_presence(const struct vm_guest *guest, struct error *err)
+{
+	const struct {
+		bool present;
+		const char *field;
+	} fields[] = {
+		{ guest->cpus.has_min_milli, "cpus.min" },          { guest->cpus.has_max_milli, "cpus.max" },
+		{ guest->cpus.has_use_milli, "cpus.use" },          { guest->memory_slots.has_min, "memorySlots.min" },
+		{ guest->memory_slots.has_max, "memorySlots.max" }, { guest->memory_slots.has_use, "memorySlots.use" },
+	};
+
+	for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+		if (!fields[i].present)
+			return error_set(err, ERROR_SYNTAX, "expected non-nil field .spec.guest.%s", fields[i].field);
+	}
+	return true;
+}
+
+static bool begin_info(const struct vm_virtual_machine *vm, enum agent_generation generation, struct vm_info *ret_info,
+                       struct error *err)
 {
 	const struct vm_guest *guest = &vm->spec.guest;
 
+	if (generation == AGENT_GENERATION_A && !check_presence(guest, err))
+		return false;
 	*ret_info = (struct vm_info){
 		.cpu = { .min_milli = guest->cpus.min_milli,
 		         .max_milli = guest->cpus.max_milli,
@@ -208,9 +261,9 @@ static bool begin_info(const struct vm_virtual_machine *vm, struct vm_info *ret_
 		.auto_migration_enabled = vm_label_is_true(vm, VM_LABEL_AUTO_MIGRATION),
 		.always_migrate = vm_label_is_true(vm, VM_LABEL_ALWAYS_MIGRATE),
 		.scaling_enabled = vm_label_is_true(vm, VM_LABEL_ENABLED),
-		.has_current_revision = vm->status.has_current_revision,
+		.has_current_revision = vm->status.has_current_revision && generation == AGENT_GENERATION_B,
 	};
-	if (vm->status.has_current_revision) {
+	if (ret_info->has_current_revision) {
 		const struct scaling_revision_with_time *revision = &vm->status.current_revision;
 
 		ret_info->current_revision.revision.value = revision->revision.value;
@@ -222,15 +275,16 @@ static bool begin_info(const struct vm_virtual_machine *vm, struct vm_info *ret_
 	return vm_info_set_name(ret_info, vm->metadata.namespace, vm->metadata.name, err);
 }
 
-bool vm_info_extract(const struct vm_virtual_machine *vm, struct arena *arena, struct vm_info *ret_info,
-                     enum vm_info_oddity *ret_oddity, struct error *err)
+bool vm_info_extract(const struct vm_virtual_machine *vm, enum agent_generation generation, struct arena *arena,
+                     struct vm_info *ret_info, enum vm_info_oddity *ret_oddity, struct error *err)
 {
 	struct vm_info info;
 	struct vm_bounds bounds;
 
-	if (!begin_info(vm, &info, err) || !vm_bounds_read(vm, arena, &bounds, err) ||
-	    !apply_bounds(&bounds, &info, err) || !apply_config(vm, arena, &info, err) || !check_sizes(&info, err))
-		return error_wrap(err, "error extracting VM info");
+	if (!begin_info(vm, generation, &info, err) || !vm_bounds_read(vm, generation, arena, &bounds, err) ||
+	    !apply_bounds(&bounds, generation, &info, err) || !apply_config(vm, generation, arena, &info, err) ||
+	    !check_sizes(&info, err))
+		return error_wrap(err, "%srror extracting VM info", letter(generation, "e", "E"));
 	*ret_info = info;
 	*ret_oddity = oddity_of(&info);
 	return true;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/config.h"
 #include "agent/core/vm_info.h"
 #include "base/arena.h"
 #include "base/error.h"
@@ -38,9 +39,9 @@ struct vm_bounds {
 	int64_t max_mem_bytes;
 };
 
-/* Without the annotation, *ret_bounds is not present. The arena is for working in. */
-bool vm_bounds_read(const struct vm_virtual_machine *vm, struct arena *arena, struct vm_bounds *ret_bounds,
-                    struct error *err);
+/* Without the annotation, *ret_bounds is not present. The arena is for working in. generation: whose texts. */
+bool vm_bounds_read(const struct vm_virtual_machine *vm, enum agent_generation generation, struct arena *arena,
+                    struct vm_bounds *ret_bounds, struct error *err);
 
 /* What is odd about a VM but no error: 7.5. Of both, only the first is told. */
 enum vm_info_oddity { VM_INFO_FINE, VM_INFO_USE_BELOW_MIN, VM_INFO_USE_ABOVE_MAX };
@@ -51,8 +52,11 @@ const char *vm_info_oddity_text(enum vm_info_oddity oddity);
 /*
  * Fails with exactly the texts of protocols 7, which begin with "error extracting VM info: "; also for memory slots of
  * 0 bytes (spec README, decision 4). The arena is for working in; *ret_info owns nothing of it.
+ *
+ * Generation A wants all sizes to be there, reads two fields of the scaling annotation, which override the defaults one
+ * by one (README, decision 3), ignores the revision, and begins its texts with capitals (generations 3 G8, 4.11).
  */
-bool vm_info_extract(const struct vm_virtual_machine *vm, struct arena *arena, struct vm_info *ret_info,
-                     enum vm_info_oddity *ret_oddity, struct error *err);
+bool vm_info_extract(const struct vm_virtual_machine *vm, enum agent_generation generation, struct arena *arena,
+                     struct vm_info *ret_info, enum vm_info_oddity *ret_oddity, struct error *err);
 
 #endif

@@ -11,13 +11,14 @@
 #include "base/table.h"
 #include "metrics/registry.h"
 
-enum family { CPU, MEM, RESTARTS, EXTRA_IP, DESIRED_CU, PAGE_ERRORS, FAMILY_COUNT };
+enum family { CPU, MEM, RESTARTS, EXTRA_IP, DESIRED_CU, RESOURCES, PAGE_ERRORS, FAMILY_COUNT };
 
 /* Labels of a family stand in the order of their names; "value" and "component" come first or in the middle. */
 enum {
 	VALUE_LABELS = 5,     /* endpoint_id, project_id, value, vm_name, vm_namespace */
 	PLAIN_LABELS = 4,     /* endpoint_id, project_id, vm_name, vm_namespace */
 	COMPONENT_LABELS = 5, /* component, endpoint_id, project_id, vm_name, vm_namespace */
+	RESOURCE_LABELS = 5,  /* endpoint_id, resource, value, vm_name, vm_namespace */
 	KEY_BYTES = VM_NAMESPACE_BYTES_MAX + 1 + VM_NAME_BYTES_MAX,
 };
 
@@ -52,6 +53,12 @@ static const struct metrics_family_options FAMILIES[FAMILY_COUNT] = {
 	                 { "component", "endpoint_id", "project_id", "vm_name", "vm_namespace" },
 	                 NULL,
 	                 0 },
+	[RESOURCES] = { METRICS_GAUGE,
+	                "autoscaling_vm_resources",
+	                "CPU (cores) and memory (bytes) of a VM: what is allowed, asked for and in use.",
+	                { "endpoint_id", "resource", "value", "vm_name", "vm_namespace" },
+	                NULL,
+	                0 },
 	[PAGE_ERRORS] = { METRICS_COUNTER,
 	                  "promhttp_metric_handler_errors_total",
 	                  "Internal errors while this page was made.",
@@ -62,7 +69,8 @@ static const struct metrics_family_options FAMILIES[FAMILY_COUNT] = {
 
 struct vm_metrics {
 	struct metrics_registry *registry;
-	struct metrics_family *families[FAMILY_COUNT];
+	struct metrics_family *families[FAMILY_COUNT]; /* NULL: this generation doesn't have it */
+	bool late_2023;
 	struct table vms; /* "namespace/name" → struct shown_vm */
 };
 
@@ -78,7 +86,12 @@ static void count_page_errors(struct vm_metrics *metrics, const char *cause, dou
 	metrics_add(metrics->families[PAGE_ERRORS], &(struct slice){ .data = cause, .length = strlen(cause) }, amount);
 }
 
-struct vm_metrics *vm_metrics_create(struct error *err)
+static bool has_family(const struct vm_metrics *metrics, enum family family)
+{
+	return family == PAGE_ERRORS || (family == RESOURCES) == metrics->late_2023;
+}
+
+static struct vm_metrics *create(bool late_2023, struct error *err)
 {
 	struct vm_metrics *metrics = memory_allocate(sizeof *metrics);
 
@@ -86,9 +99,12 @@ struct vm_metrics *vm_metrics_create(struct error *err)
 		error_set(err, ERROR_NO_MEMORY, "no memory for the metrics of VMs");
 		return NULL;
 	}
+	metrics->late_2023 = late_2023;
 	table_init(&metrics->vms);
 	metrics->registry = metrics_registry_create(err);
-	for (int i = 0; metrics->registry != NULL && i < FAMILY_COUNT; i++) {
+	for (enum family i = 0; metrics->registry != NULL && i < FAMILY_COUNT; i++) {
+		if (!has_family(metrics, i))
+			continue;
 		metrics->families[i] = metrics_registry_add(metrics->registry, &FAMILIES[i], err);
 		if (metrics->families[i] == NULL)
 			break;
@@ -100,6 +116,16 @@ struct vm_metrics *vm_metrics_create(struct error *err)
 	count_page_errors(metrics, "encoding", 0);
 	count_page_errors(metrics, "gathering", 0);
 	return metrics;
+}
+
+struct vm_metrics *vm_metrics_create(struct error *err)
+{
+	return create(false, err);
+}
+
+struct vm_metrics *vm_metrics_create_late_2023(struct error *err)
+{
+	return create(true, err);
 }
 
 void vm_metrics_destroy(struct vm_metrics *metrics)
@@ -166,7 +192,8 @@ static void remove_series(struct metrics_family *family, size_t name_label, stru
 	const size_t indexes[] = { name_label, name_label + 1 };
 	const struct slice values[] = { name, namespace };
 
-	metrics_remove_matching(family, indexes, values, 2);
+	if (family != NULL)
+		metrics_remove_matching(family, indexes, values, 2);
 }
 
 static void remove_sizes(struct vm_metrics *metrics, struct slice namespace, struct slice name)
@@ -175,6 +202,7 @@ static void remove_sizes(struct vm_metrics *metrics, struct slice namespace, str
 	remove_series(metrics->families[MEM], VALUE_LABELS - 2, namespace, name);
 	remove_series(metrics->families[RESTARTS], PLAIN_LABELS - 2, namespace, name);
 	remove_series(metrics->families[EXTRA_IP], PLAIN_LABELS - 2, namespace, name);
+	remove_series(metrics->families[RESOURCES], RESOURCE_LABELS - 2, namespace, name);
 }
 
 /*
@@ -231,6 +259,38 @@ static void set_values(struct metrics_family *family, const struct vm_gauges *ga
 	set_value(family, gauges, "autoscaling_max", gauges->has_autoscaling, autoscaling->max);
 }
 
+/* A value of 0 is a field that the spec doesn't have: no VM has none of either. */
+static void set_resource(struct vm_metrics *metrics, const struct vm_gauges *gauges, const char *resource,
+                         const char *what, double value)
+{
+	const struct slice labels[RESOURCE_LABELS] = { gauges->endpoint_id, slice_of(resource), slice_of(what),
+		                                       gauges->name, gauges->namespace };
+
+	if (value > 0)
+		metrics_set(metrics->families[RESOURCES], labels, value);
+	else
+		metrics_remove(metrics->families[RESOURCES], labels);
+}
+
+static void set_resources(struct vm_metrics *metrics, const struct vm_gauges *gauges)
+{
+	const struct {
+		const char *resource;
+		const struct vm_gauge_range *spec;
+		double status;
+	} rows[] = {
+		{ "cpu", &gauges->spec_cpu, gauges->has_status_cpu ? gauges->status_cpu : 0 },
+		{ "mem", &gauges->spec_mem, gauges->has_status_mem ? gauges->status_mem : 0 },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		set_resource(metrics, gauges, rows[i].resource, "min", rows[i].spec->min);
+		set_resource(metrics, gauges, rows[i].resource, "max", rows[i].spec->max);
+		set_resource(metrics, gauges, rows[i].resource, "spec_use", rows[i].spec->use);
+		set_resource(metrics, gauges, rows[i].resource, "status_use", rows[i].status);
+	}
+}
+
 void vm_metrics_show(struct vm_metrics *metrics, const struct vm_gauges *gauges)
 {
 	const struct slice labels[PLAIN_LABELS] = { gauges->endpoint_id, gauges->project_id, gauges->name,
@@ -238,6 +298,10 @@ void vm_metrics_show(struct vm_metrics *metrics, const struct vm_gauges *gauges)
 
 	if (!remember(metrics, gauges))
 		return;
+	if (metrics->late_2023) {
+		set_resources(metrics, gauges);
+		return;
+	}
 	set_values(metrics->families[CPU], gauges, &gauges->spec_cpu, gauges->has_status_cpu, gauges->status_cpu,
 	           &gauges->autoscaling_cpu);
 	set_values(metrics->families[MEM], gauges, &gauges->spec_mem, gauges->has_status_mem, gauges->status_mem,
@@ -276,7 +340,7 @@ void vm_metrics_set_desired_cu(struct vm_metrics *metrics, struct slice namespac
 	struct slice key;
 	const struct shown_vm *vm;
 
-	if (!key_of(namespace, name, room, &key))
+	if (metrics->late_2023 || !key_of(namespace, name, room, &key))
 		return;
 	vm = table_find(&metrics->vms, key);
 	if (vm == NULL)

@@ -40,6 +40,8 @@ struct vm_gauges {
 
 /* NULL with *err when memory is short. */
 struct vm_metrics *vm_metrics_create(struct error *err);
+/* With the one family of late 2023, autoscaling_vm_resources, in place of all others (generations 4.7). */
+struct vm_metrics *vm_metrics_create_late_2023(struct error *err);
 void vm_metrics_destroy(struct vm_metrics *metrics); /* NULL is fine */
 
 /* Shows a VM, or what has become of it; copies what it needs. Series that it no longer has go. */

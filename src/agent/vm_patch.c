@@ -50,7 +50,8 @@ bool vm_patch_append_body(const struct vm_patch_request *request, struct buffer 
 	json_writer_array_begin(&writer);
 	vm_cpu_patch_encode(&writer, &cpu);
 	vm_slots_patch_encode(&writer, &slots);
-	vm_revision_patch_encode(&writer, &revision);
+	if (!request->without_revision)
+		vm_revision_patch_encode(&writer, &revision);
 	json_writer_array_end(&writer);
 	return json_writer_check(&writer, "the VM patch", err);
 }

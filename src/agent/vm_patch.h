@@ -22,9 +22,10 @@ struct vm_patch_request {
 	struct resources target;
 	uint64_t slot_bytes;                       /* memory goes in whole slots, rounded down; not 0 */
 	struct revision_with_time target_revision; /* stamped with the moment of the request */
+	bool without_revision;                     /* generation A knows none (generations 4.4) */
 };
 
-/* Appends the patch: three replace operations, always all three (12.1). */
+/* Appends the patch: three replace operations, always all three (12.1), or two without a revision. */
 bool vm_patch_append_body(const struct vm_patch_request *request, struct buffer *buffer, struct error *err);
 
 /*

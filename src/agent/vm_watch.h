@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "agent/agent_metrics.h"
+#include "agent/config.h"
 #include "agent/vm_event.h"
 #include "agent/vm_metrics.h"
 #include "base/error.h"
@@ -25,8 +26,9 @@ struct vm_watch;
 struct vm_watch_options {
 	struct loop *loop;
 	struct kube_client *client;
-	const char *node_name;        /* K8S_NODE_NAME */
-	const char *scheduler_name;   /* only VMs with this scheduler are ours */
+	const char *node_name;      /* K8S_NODE_NAME */
+	const char *scheduler_name; /* only VMs with this scheduler are ours */
+	enum agent_generation generation;
 	struct token_bucket *limiter; /* of lists; shared with the patches */
 	struct agent_metrics *metrics;
 	struct vm_metrics *vm_metrics;
@@ -36,9 +38,10 @@ struct vm_watch_options {
 struct vm_watch_handler {
 	/*
 	 * The event is valid during the call. The watch must not be stopped within: what the event is about still has
-	 * to be looked after.
+	 * to be looked after. False, for an added event only: memory is short; it is told again in a second, unless the
+	 * VM has gone by then.
 	 */
-	void (*on_event)(void *context, const struct vm_event *event);
+	bool (*on_event)(void *context, const struct vm_event *event);
 	/* The first list is there and the first watch open. */
 	void (*on_started)(void *context);
 	/*

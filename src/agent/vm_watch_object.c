@@ -38,13 +38,14 @@ static struct vm_snapshot *make_snapshot(const struct vm_virtual_machine *vm, co
 }
 
 /* False when memory is short. */
-static bool read_info(struct node_vm *here, const struct vm_virtual_machine *vm, struct arena *arena)
+static bool read_info(struct node_vm *here, const struct vm_virtual_machine *vm, enum agent_generation generation,
+                      struct arena *arena)
 {
 	struct vm_info info;
 	enum vm_info_oddity oddity;
 	struct error problem;
 
-	if (vm_info_extract(vm, arena, &info, &oddity, &problem)) {
+	if (vm_info_extract(vm, generation, arena, &info, &oddity, &problem)) {
 		here->snapshot = make_snapshot(vm, &info, oddity);
 		return here->snapshot != NULL;
 	}
@@ -71,7 +72,7 @@ static struct vm_gauges gauges_of(const struct node_vm *here, const struct vm_vi
 	double slot_bytes = (double)guest->memory_slot_size_bytes;
 	struct vm_bounds bounds;
 	struct error ignored; /* bounds that can't be read aren't shown */
-	bool readable = vm_bounds_read(vm, arena, &bounds, &ignored) && bounds.present;
+	bool readable = vm_bounds_read(vm, AGENT_GENERATION_B, arena, &bounds, &ignored) && bounds.present;
 	struct vm_gauges gauges = {
 		.namespace = here->namespace,
 		.name = here->name,
@@ -155,7 +156,7 @@ static struct node_vm *make_node_vm(const struct vm_virtual_machine *vm, const s
 	here->status_cpu_milli = vm->status.cpus_milli;
 	here->ours = is_ours(vm, filter);
 	here->gauges = gauges_of(here, vm, arena);
-	if (!read_info(here, vm, arena)) {
+	if (!read_info(here, vm, filter->generation, arena)) {
 		release_node_vm(here);
 		return NULL;
 	}

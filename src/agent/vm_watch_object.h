@@ -48,6 +48,7 @@ struct watched_vm {
 struct vm_watch_filter {
 	struct slice node_name;
 	struct slice scheduler_name;
+	enum agent_generation generation; /* how VMs are read (generations 4.11) */
 };
 
 /*

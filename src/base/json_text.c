@@ -56,17 +56,45 @@ static bool is_html(unsigned char c)
 	return c == '<' || c == '>' || c == '&';
 }
 
-/* How many bytes from the start can be copied as they are. */
-static size_t plain_length(struct slice text, bool escape_html)
+/* Eight bytes at a time: each test yields a high bit for a byte that matches, and none if no byte does. */
+static const uint64_t LOW_BITS = 0x0101010101010101;
+static const uint64_t HIGH_BITS = 0x8080808080808080;
+
+static uint64_t bytes_equal(uint64_t word, char c)
+{
+	uint64_t rest = word ^ (LOW_BITS * (unsigned char)c);
+
+	return (rest - LOW_BITS) & ~rest & HIGH_BITS;
+}
+
+static bool is_plain_word(const char *text, bool escape_html)
+{
+	uint64_t word;
+	uint64_t special;
+
+	memcpy(&word, text, sizeof word);
+	special = word & HIGH_BITS;                      /* beyond ASCII */
+	special |= (word - LOW_BITS * 0x20) & HIGH_BITS; /* below the blank */
+	special |= bytes_equal(word, '"') | bytes_equal(word, '\\');
+	if (escape_html)
+		special |= bytes_equal(word, '<') | bytes_equal(word, '>') | bytes_equal(word, '&');
+	return special == 0;
+}
+
+/* Copies the bytes from the start that stand for themselves, and returns how many those are. */
+static size_t copy_plain(char *to, struct slice text, bool escape_html)
 {
 	size_t at = 0;
 
-	while (at < text.length) {
+	for (; text.length - at >= sizeof(uint64_t) && is_plain_word(text.data + at, escape_html);
+	     at += sizeof(uint64_t))
+		memcpy(to + at, text.data + at, sizeof(uint64_t));
+	for (; at < text.length; at++) {
 		unsigned char c = (unsigned char)text.data[at];
 
 		if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\' || (escape_html && is_html(c)))
 			break;
-		at++;
+		to[at] = text.data[at];
 	}
 	return at;
 }
@@ -97,13 +125,18 @@ static size_t append_special(struct buffer *buffer, struct slice text, bool esca
 void json_text_append_string(struct buffer *buffer, struct slice text, bool escape_html)
 {
 	buffer_append_char(buffer, '"');
-	while (text.length > 0 && !buffer->failed) {
-		size_t plain = plain_length(text, escape_html);
+	for (;;) {
+		char *room = buffer_reserve(buffer, text.length + 1);
+		size_t plain;
 
-		buffer_append(buffer, text.data, plain);
+		if (room == NULL)
+			return;
+		plain = copy_plain(room, text, escape_html);
+		buffer_advance(buffer, plain);
 		text = slice_from_offset(text, plain);
-		if (text.length > 0)
-			text = slice_from_offset(text, append_special(buffer, text, escape_html));
+		if (text.length == 0)
+			break;
+		text = slice_from_offset(text, append_special(buffer, text, escape_html));
 	}
 	buffer_append_char(buffer, '"');
 }

@@ -227,10 +227,13 @@ bool log_enabled(const struct logger *logger, enum log_level level)
 
 static void append_line(struct log_sink *sink, const struct log_line *line)
 {
-	if (sink->format == LOG_FORMAT_JSON)
-		log_line_append_json(&sink->line, line);
+	struct log_line stamped = *line;
+
+	stamped.rfc3339 = sink->format == LOG_FORMAT_JSON_TIME;
+	if (sink->format == LOG_FORMAT_TEXT)
+		log_line_append_text(&sink->line, &stamped);
 	else
-		log_line_append_text(&sink->line, line);
+		log_line_append_json(&sink->line, &stamped);
 }
 
 /* A line of our own, named by the root of the logger's name ("autoscaler-agent"). */

@@ -22,7 +22,8 @@
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_PANIC };
 
-enum log_format { LOG_FORMAT_JSON, LOG_FORMAT_TEXT };
+/* LOG_FORMAT_JSON_TIME: as JSON, with "time" in RFC 3339 instead of "ts" (spec extender P10). */
+enum log_format { LOG_FORMAT_JSON, LOG_FORMAT_TEXT, LOG_FORMAT_JSON_TIME };
 
 enum log_field_kind {
 	LOG_FIELD_TEXT,

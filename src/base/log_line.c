@@ -98,13 +98,37 @@ static void append_value(struct buffer *out, const struct log_field *field, size
 	}
 }
 
-void log_line_append_json(struct buffer *out, const struct log_line *line)
+static void append_stamp(struct buffer *out, int64_t wall_ns)
+{
+	int64_t rest_ns = (wall_ns % NS_PER_S + NS_PER_S) % NS_PER_S;
+	time_t seconds = (time_t)(wall_ns / NS_PER_S - (wall_ns % NS_PER_S < 0));
+	struct tm utc = { 0 };
+	char text[32];
+
+	gmtime_r(&seconds, &utc);
+	strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
+	buffer_append_format(out, "%s.%03" PRId64 "Z", text, rest_ns / NS_PER_MS);
+}
+
+static void append_time_member(struct buffer *out, const struct log_line *line)
 {
 	uint64_t size_ns = line->wall_ns < 0 ? -(uint64_t)line->wall_ns : (uint64_t)line->wall_ns;
 
-	buffer_append_format(
-		out, "{\"level\":\"%s\",\"ts\":%s%" PRIu64 ".%06" PRIu64 ",\"logger\":", LEVEL_NAMES[line->level],
-		line->wall_ns < 0 ? "-" : "", size_ns / NS_PER_S, size_ns % NS_PER_S / NS_PER_US);
+	if (line->rfc3339) {
+		buffer_append_text(out, "\"time\":\"");
+		append_stamp(out, line->wall_ns);
+		buffer_append_char(out, '"');
+		return;
+	}
+	buffer_append_format(out, "\"ts\":%s%" PRIu64 ".%06" PRIu64, line->wall_ns < 0 ? "-" : "", size_ns / NS_PER_S,
+	                     size_ns % NS_PER_S / NS_PER_US);
+}
+
+void log_line_append_json(struct buffer *out, const struct log_line *line)
+{
+	buffer_append_format(out, "{\"level\":\"%s\",", LEVEL_NAMES[line->level]);
+	append_time_member(out, line);
+	buffer_append_text(out, ",\"logger\":");
 	json_text_append_string(out, slice_of(line->name), false);
 	buffer_append_text(out, ",\"msg\":");
 	append_cut_string(out, line->message, line->value_limit_bytes);
@@ -180,18 +204,6 @@ static void append_context_text(struct buffer *out, struct slice context)
 		append_json_value(out, value, SIZE_MAX);
 		context = slice_from_offset(context, length + 1);
 	}
-}
-
-static void append_stamp(struct buffer *out, int64_t wall_ns)
-{
-	int64_t rest_ns = (wall_ns % NS_PER_S + NS_PER_S) % NS_PER_S;
-	time_t seconds = (time_t)(wall_ns / NS_PER_S - (wall_ns % NS_PER_S < 0));
-	struct tm utc = { 0 };
-	char text[32];
-
-	gmtime_r(&seconds, &utc);
-	strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
-	buffer_append_format(out, "%s.%03" PRId64 "Z", text, rest_ns / NS_PER_MS);
 }
 
 void log_line_append_text(struct buffer *out, const struct log_line *line)

@@ -4,6 +4,7 @@
 #ifndef BALLAST_BASE_LOG_LINE_H
 #define BALLAST_BASE_LOG_LINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ struct log_line {
 	struct slice message;
 	const struct log_field *fields;
 	size_t field_count;
+	bool rfc3339;             /* JSON: "time":"2025-03-04T05:06:07.123Z" instead of "ts":1700000000.123456 */
 	size_t value_limit_bytes; /* longer texts are cut, longer JSON values are replaced by a text that says so */
 };
 

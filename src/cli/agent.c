@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "codec/duration_text.h"
 #include "net/address.h"
 
 /* Sanitizers trace the process when it ends and call what the product never does. */
@@ -22,23 +24,29 @@ static int run_agent(int argc, char **argv)
 	static const char *const LEVELS[] = { "debug", "info", "warn", "error", "panic", NULL };
 	static const char *const FORMATS[] = { "json", "text", NULL };
 	const char *config = getenv("CONFIG_PATH");
+	const char *kubeconfig = getenv("KUBECONFIG");
 	const char *listen_address = "0.0.0.0";
 	const char *admin_token_file = NULL;
 	bool no_seccomp = NO_SECCOMP;
+	const char *grace = NULL;
 	uint64_t qps = AGENT_API_QPS, burst = AGENT_API_BURST;
+	int64_t grace_ns = (int64_t)AGENT_GRACE_S * NS_PER_S;
 	int level = LOG_INFO, format = LOG_FORMAT_JSON, rest = 0;
 	const struct option options[] = {
 		{ .name = "config", .kind = OPTION_TEXT, .text = &config },
+		{ .name = "kubeconfig", .kind = OPTION_TEXT, .text = &kubeconfig },
 		{ .name = "listen-address", .kind = OPTION_TEXT, .text = &listen_address },
 		{ .name = "admin-token-file", .kind = OPTION_TEXT, .text = &admin_token_file },
 		{ .name = "no-seccomp", .kind = OPTION_FLAG, .flag = &no_seccomp },
 		{ .name = "api-qps", .kind = OPTION_NUMBER, .number = &qps, .low = 1, .high = AGENT_API_RATE_MAX },
 		{ .name = "api-burst", .kind = OPTION_NUMBER, .number = &burst, .low = 1, .high = AGENT_API_RATE_MAX },
+		{ .name = "grace", .kind = OPTION_TEXT, .text = &grace },
 		{ .name = "log-level", .kind = OPTION_CHOICE, .choice = &level, .choices = LEVELS },
 		{ .name = "log-format", .kind = OPTION_CHOICE, .choice = &format, .choices = FORMATS },
 	};
 	int status = options_read(&command_agent, options, sizeof options / sizeof options[0], argc, argv, &rest);
 	struct address address;
+	struct error err;
 
 	if (status != OPTIONS_GO_ON)
 		return status;
@@ -46,6 +54,10 @@ static int run_agent(int argc, char **argv)
 		return options_complain(&command_agent, "unexpected argument \"%s\"", argv[1]);
 	if (!address_parse(slice_of(listen_address), 0, &address))
 		return options_complain(&command_agent, "--listen-address: \"%s\" is no IP address", listen_address);
+	if (grace != NULL && !duration_parse(slice_of(grace), &grace_ns, &err))
+		return options_complain(&command_agent, "--grace: %s", err.text);
+	if (grace_ns < 0 || grace_ns > (int64_t)AGENT_GRACE_MAX_S * NS_PER_S)
+		return options_complain(&command_agent, "--grace: \"%s\" is not within 0 and 24h", grace);
 
 	const struct agent_arguments arguments = {
 		.config_path = config,
@@ -54,11 +66,13 @@ static int run_agent(int argc, char **argv)
 		.kubernetes_host = getenv("KUBERNETES_SERVICE_HOST"),
 		.kubernetes_port = getenv("KUBERNETES_SERVICE_PORT"),
 		.credentials_dir = getenv("BALLAST_SERVICEACCOUNT_DIR"),
+		.kubeconfig = kubeconfig,
 		.listen_address = listen_address,
 		.admin_token_file = admin_token_file,
 		.no_syscall_filter = no_seccomp,
 		.api_qps = (uint32_t)qps,
 		.api_burst = (uint32_t)burst,
+		.grace_ns = (uint64_t)grace_ns,
 		.log_level = (enum log_level)level,
 		.log_format = (enum log_format)format,
 	};
@@ -77,6 +91,8 @@ const struct command command_agent = {
 		"\n"
 		"Options:\n"
 		"  --config PATH          configuration file (default: $CONFIG_PATH)\n"
+		"  --kubeconfig PATH      how to reach Kubernetes from outside a pod (default: $KUBECONFIG, else the\n"
+		"                         pod's service account)\n"
 		"  --listen-address IP    address of the metrics and dump servers (default: 0.0.0.0)\n"
 		"  --admin-token-file PATH\n"
 		"                         answer on these servers only to requests with `Authorization: Bearer TOKEN`, the\n"
@@ -84,6 +100,8 @@ const struct command command_agent = {
 		"  --no-seccomp           don't leave the process only the system calls it needs\n"
 		"  --api-qps N            requests to Kubernetes per second, 1 to 1000000 (default: 50)\n"
 		"  --api-burst N          requests to Kubernetes at once, 1 to 1000000 (default: 100)\n"
+		"  --grace D              how long billing and scaling events may take to be delivered after SIGTERM\n"
+		"                         (default: 25s)\n"
 		"  --log-level LEVEL      debug, info, warn, error or panic (default: info)\n"
 		"  --log-format FORMAT    json or text (default: json)\n"
 		"  --help                 print this text\n"
@@ -93,6 +111,7 @@ const struct command command_agent = {
 		"  CONFIG_PATH            configuration file\n"
 		"  K8S_NODE_NAME          name of the node; required\n"
 		"  K8S_POD_IP             address of the pod; required\n"
+		"  KUBECONFIG             kubeconfig files, with ':' between; the current context is used\n"
 		"  KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT\n"
 		"                         the API server; required\n"
 		"  BALLAST_SERVICEACCOUNT_DIR\n"

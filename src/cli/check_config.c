@@ -29,6 +29,9 @@ static void print_findings(const char *path, const struct agent_config_report *r
 	}
 	if (report->left_out > 0)
 		(void)fprintf(stderr, "%s: and %zu more\n", path, report->left_out);
+	if (report->key_of_a != NULL)
+		(void)fprintf(stderr, "%s: a mixture: \"%s\" belongs to generation A, \"%s\" to generation B\n", path,
+		              report->key_of_a, report->key_of_b);
 	(void)fprintf(stderr, "%s: not valid as a configuration of generation %s: %zu problem%s\n", path,
 	              report->generation, report->count + report->left_out,
 	              report->count + report->left_out == 1 ? "" : "s");
@@ -95,7 +98,8 @@ const struct command command_check_config = {
 		"\n"
 		"A missing key is reported at the line of the object it is missing from.\n"
 		"\n"
-		"Generation B is the newest schema of the file. Generation A, of late 2023, isn't supported by this version.\n"
+		"Generation B is the newest schema of the file, generation A that of late 2023. Which one a file follows is\n"
+		"told by the keys that only one of them has; a file that has keys of both isn't valid.\n"
 		"\n"
 		"Options:\n"
 		"  --help                 print this text\n"

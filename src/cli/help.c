@@ -5,7 +5,7 @@
 
 void help_print_overview(FILE *out)
 {
-	(void)fputs("ballast: autoscaling of virtual machines on Kubernetes nodes.\n"
+	(void)fputs("ballast: autoscaling of virtual machines, and pods on local disks, on Kubernetes nodes.\n"
 	            "\n"
 	            "Usage: ballast SUBCOMMAND [OPTION]...\n"
 	            "\n"
@@ -16,7 +16,7 @@ void help_print_overview(FILE *out)
 	(void)fputs(
 		"\n"
 		"`ballast help SUBCOMMAND`, or --help (-h) after it, tells more. Started by the name autoscaler-agent, the\n"
-		"program is `ballast agent`.\n",
+		"program is `ballast agent`; by the name extender, `ballast extender`.\n",
 		out);
 }
 
@@ -37,8 +37,7 @@ static int run_help(int argc, char **argv)
 	command = commands_find(argv[1]);
 	if (command == NULL)
 		return options_complain(&command_help, "there is no subcommand \"%s\"", argv[1]);
-	(void)fputs(command->help, stdout);
-	return EXIT_OK;
+	return options_print_help(command);
 }
 
 static int run_version(int argc, char **argv)

@@ -19,6 +19,8 @@ static const struct {
 	const struct command *command;
 } OTHER_NAMES[] = {
 	{ "autoscaler-agent", &command_agent },
+	{ "extender", &command_extender },
+	{ "health_probe", &command_health_probe },
 };
 
 static const char *last_part(const char *path)

@@ -66,9 +66,11 @@ int options_complain(const struct command *command, const char *format, ...)
 	return EXIT_USAGE;
 }
 
-static int print_help(const struct command *command)
+int options_print_help(const struct command *command)
 {
 	(void)fputs(command->help, stdout);
+	if (command->help_more != NULL)
+		command->help_more();
 	return EXIT_OK;
 }
 
@@ -146,7 +148,7 @@ static int read_option(const struct command *command, const struct option *optio
 	struct slice name = slice_take_until(&rest, '=');
 
 	if (slice_equal_text(name, "help"))
-		return print_help(command);
+		return options_print_help(command);
 	if (slice_equal_text(name, "version")) {
 		(void)printf("ballast %s\n", BALLAST_VERSION);
 		return EXIT_OK;
@@ -187,7 +189,7 @@ int options_read(const struct command *command, const struct option *options, si
 			continue;
 		}
 		if (strcmp(argv[i], "-h") == 0)
-			return print_help(command);
+			return options_print_help(command);
 		if (argv[i][1] != '-')
 			return options_complain(command, "unknown option %s", argv[i]);
 		status = read_option(command, options, count, argc, argv, &i);

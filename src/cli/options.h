@@ -44,6 +44,8 @@ enum { OPTIONS_GO_ON = -1 };
 int options_read(const struct command *command, const struct option *options, size_t count, int argc, char **argv,
                  int *ret_rest);
 
+/* Prints the command's help; returns EXIT_OK. */
+int options_print_help(const struct command *command);
 /* Complains "ballast COMMAND: …" and where help is; returns EXIT_USAGE. */
 int options_complain(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

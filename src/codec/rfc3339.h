@@ -20,5 +20,10 @@ bool rfc3339_parse(struct slice text, int64_t *ret_ns, struct error *err);
 void rfc3339_print_seconds(int64_t ns, struct buffer *out);
 /* "2025-03-04T05:06:07.5Z": up to nine digits, trailing zeros removed. */
 void rfc3339_print_nanoseconds(int64_t ns, struct buffer *out);
+/*
+ * The same in a zone that is so far ahead of UTC: "2025-03-07T00:30:00.5+01:00", and "Z" for 0. Of the offset whole
+ * minutes are printed, less than a day.
+ */
+void rfc3339_print_nanoseconds_at(int64_t ns, int32_t offset_s, struct buffer *out);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "codec/rfc3339.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -191,14 +192,31 @@ void rfc3339_print_seconds(int64_t ns, struct buffer *out)
 	buffer_append_char(out, 'Z');
 }
 
-void rfc3339_print_nanoseconds(int64_t ns, struct buffer *out)
+/* "Z", "+01:00". */
+static void print_zone(int32_t offset_s, struct buffer *out)
 {
+	int minutes = abs(offset_s) / 60;
+
+	if (offset_s == 0)
+		buffer_append_char(out, 'Z');
+	else
+		buffer_append_format(out, "%c%02d:%02d", offset_s < 0 ? '-' : '+', minutes / 60, minutes % 60);
+}
+
+void rfc3339_print_nanoseconds_at(int64_t ns, int32_t offset_s, struct buffer *out)
+{
+	int64_t local_ns;
+
 	if (ns == RFC3339_ZERO) {
 		buffer_append_text(out, ZERO_TEXT);
 		return;
 	}
+	if (__builtin_add_overflow(ns, (int64_t)offset_s * NS_PER_S, &local_ns)) {
+		local_ns = ns;
+		offset_s = 0;
+	}
 
-	int rest = (int)print_to_second(ns, out);
+	int rest = (int)print_to_second(local_ns, out);
 	int digits = FRACTION_DIGITS;
 
 	while (rest > 0 && rest % 10 == 0) {
@@ -207,5 +225,10 @@ void rfc3339_print_nanoseconds(int64_t ns, struct buffer *out)
 	}
 	if (rest > 0)
 		buffer_append_format(out, ".%0*d", digits, rest);
-	buffer_append_char(out, 'Z');
+	print_zone(offset_s, out);
+}
+
+void rfc3339_print_nanoseconds(int64_t ns, struct buffer *out)
+{
+	rfc3339_print_nanoseconds_at(ns, 0, out);
 }

@@ -143,6 +143,11 @@ uint64_t kube_call_retry_after_ns(const struct kube_call *call)
 	return call->retry_after_ns;
 }
 
+struct slice kube_call_refusal(const struct kube_call *call)
+{
+	return buffer_slice(&call->body);
+}
+
 static bool is_success(const struct kube_call *call)
 {
 	/* What the reference takes for one (agent-runtime 12.4). */
@@ -335,6 +340,7 @@ static bool start_exchange(struct kube_call *call, struct buffer *target, struct
 	struct http_field fields[4];
 	size_t count = 0;
 
+	buffer_append_text(target, client->path_prefix);
 	buffer_append_slice(target, request->path);
 	if (request->query.length > 0) {
 		buffer_append_char(target, '?');

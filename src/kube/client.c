@@ -36,10 +36,18 @@ static bool set_authorization(struct kube_client *client, struct error *err)
 	return buffer_check(&client->authorization, "the Authorization field", err);
 }
 
-/* New connections trust these certificates alone; without any, the system's. */
+/*
+ * New connections trust these certificates alone; without any, the system's.
+ */
 static bool trust(struct kube_client *client, struct slice ca, struct error *err)
 {
-	struct tls_client_options options = { .ca_pem = ca };
+	struct tls_client_options options = {
+		.ca_pem = ca,
+		.certificate_pem = kube_credentials_certificate(&client->credentials),
+		.key_pem = kube_credentials_key(&client->credentials),
+		.insecure_skip_verify = client->insecure_skip_verify,
+		.server_name = client->server_name,
+	};
 	struct tls_settings *tls = tls_client_settings_create(client->loop, &options, err);
 
 	if (tls == NULL)
@@ -49,10 +57,13 @@ static bool trust(struct kube_client *client, struct slice ca, struct error *err
 	return true;
 }
 
-static bool trust_at_first(struct kube_client *client, struct error *err)
+/* A service account whose CA can't be used goes on with the system's (spec protocols 9.1.2); a kubeconfig is wrong then. */
+static bool trust_at_first(struct kube_client *client, bool from_kubeconfig, struct error *err)
 {
 	struct slice ca = kube_credentials_ca(&client->credentials);
 
+	if (from_kubeconfig)
+		return trust(client, ca, err) || error_wrap(err, "the kubeconfig's certificates");
 	if (ca.length > 0) {
 		if (trust(client, ca, err))
 			return true;
@@ -63,10 +74,44 @@ static bool trust_at_first(struct kube_client *client, struct error *err)
 	return trust(client, (struct slice){ 0 }, err);
 }
 
+static bool use_service_account(struct kube_client *client, const struct kube_client_options *options,
+                                struct error *err)
+{
+	const char *folder = options->credentials_dir != NULL ? options->credentials_dir : KUBE_CREDENTIALS_DIR;
+
+	return set_origin(client, options, err) &&
+	       kube_credentials_init(&client->credentials, folder, &options->logger, loop_now_ns(client->loop), err);
+}
+
+static bool use_kubeconfig(struct kube_client *client, const struct kube_client_options *options, struct error *err)
+{
+	struct kubeconfig kubeconfig;
+	bool ok;
+
+	if (!kubeconfig_load(options->kubeconfig, &kubeconfig, err))
+		return false;
+	memcpy(client->origin.host, kubeconfig.host, sizeof client->origin.host);
+	client->origin.port = kubeconfig.port;
+	client->origin.secure = kubeconfig.secure;
+	memcpy(client->path_prefix, kubeconfig.path_prefix, sizeof client->path_prefix);
+	memcpy(client->server_name, kubeconfig.server_name, sizeof client->server_name);
+	client->insecure_skip_verify = kubeconfig.insecure_skip_verify;
+	if (kubeconfig.secure && kubeconfig.insecure_skip_verify)
+		log_warn(
+			&options->logger,
+			"The kubeconfig says insecure-skip-tls-verify: whoever is on the way to the API server can read "
+			"our token and answer in its place",
+			log_text("host", client->origin.host));
+	ok = kube_credentials_init_from(&client->credentials, &kubeconfig, &options->logger, loop_now_ns(client->loop),
+	                                err);
+	kubeconfig_destroy(&kubeconfig);
+	return ok;
+}
+
 struct kube_client *kube_client_create(struct loop *loop, const struct kube_client_options *options, struct error *err)
 {
 	struct kube_client *client = memory_allocate(sizeof *client);
-	const char *folder = options->credentials_dir != NULL ? options->credentials_dir : KUBE_CREDENTIALS_DIR;
+	bool from_kubeconfig = options->kubeconfig != NULL;
 
 	if (client == NULL) {
 		error_set(err, ERROR_NO_MEMORY, "no memory for the Kubernetes client");
@@ -74,8 +119,7 @@ struct kube_client *kube_client_create(struct loop *loop, const struct kube_clie
 	}
 	client->loop = loop;
 	buffer_init(&client->authorization, KUBE_TOKEN_BYTES + sizeof "Bearer ");
-	if (!set_origin(client, options, err) ||
-	    !kube_credentials_init(&client->credentials, folder, &options->logger, loop_now_ns(loop), err) ||
+	if (!(from_kubeconfig ? use_kubeconfig(client, options, err) : use_service_account(client, options, err)) ||
 	    !set_authorization(client, err))
 		goto fail;
 	client->user_agent = memory_copy_text(options->user_agent, strlen(options->user_agent));
@@ -84,7 +128,7 @@ struct kube_client *kube_client_create(struct loop *loop, const struct kube_clie
 		goto fail;
 	}
 	client->http = http_client_create(loop, err);
-	if (client->http == NULL || (client->origin.secure && !trust_at_first(client, err)))
+	if (client->http == NULL || (client->origin.secure && !trust_at_first(client, from_kubeconfig, err)))
 		goto fail;
 	return client;
 fail:
@@ -110,8 +154,13 @@ void kube_client_destroy(struct kube_client *client)
 void kube_client_refresh_ca(struct kube_client *client)
 {
 	struct error err;
+	bool changed;
 
-	if (!client->origin.secure || !kube_credentials_reload_ca(&client->credentials))
+	if (!client->origin.secure)
+		return;
+	changed = kube_credentials_reload_ca(&client->credentials);
+	changed |= kube_credentials_reload_certificate(&client->credentials);
+	if (!changed)
 		return;
 	if (trust(client, kube_credentials_ca(&client->credentials), &err))
 		log_info(&client->credentials.logger, "The API server's CA certificates have changed",

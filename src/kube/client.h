@@ -5,7 +5,7 @@
  * In-cluster credentials live in a folder (token, ca.crt) and rotate: both are read again by the first request 50 s
  * or more after the last successful read of the token, and at once after a 401, which is then repeated if the token
  * has changed; the CA also after a broken connection, since a new one is noticed by handshakes that fail. What can't
- * be read or used leaves the last good one in place.
+ * be read or used leaves the last good one in place. Files that a kubeconfig names are treated likewise.
  */
 #ifndef BALLAST_KUBE_CLIENT_H
 #define BALLAST_KUBE_CLIENT_H
@@ -27,6 +27,7 @@ struct kube_client_options {
 	const char *host; /* KUBERNETES_SERVICE_HOST: name or literal address, no brackets */
 	uint16_t port;
 	const char *credentials_dir; /* the usual one, or BALLAST_SERVICEACCOUNT_DIR; NULL: KUBE_CREDENTIALS_DIR */
+	const char *kubeconfig;      /* a kubeconfig, or several with ':' between, in place of these three; or NULL */
 	const char *user_agent;
 	struct logger logger; /* for unreadable CA and token files; its strings must outlive the client */
 	bool plain;           /* HTTP without TLS: for tests only, nothing in the product sets it */
@@ -35,7 +36,7 @@ struct kube_client_options {
 #define KUBE_CREDENTIALS_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 
 /*
- * Reads the credentials. Without host or port, and when there is no token file, errors have the texts of protocols
+ * Reads the credentials. Without kubeconfig, host or port, and when there is no token file, errors have the texts of protocols
  * 9.1.1.
  */
 struct kube_client *kube_client_create(struct loop *loop, const struct kube_client_options *options, struct error *err);
@@ -83,5 +84,7 @@ struct kube_call *kube_client_send(struct kube_client *client, const struct kube
 void kube_call_cancel(struct kube_call *call);
 /* Inside on_done: what the last reply's Retry-After asked for, or 0. */
 uint64_t kube_call_retry_after_ns(const struct kube_call *call);
+/* Inside on_done: the body of a refusal, as far as it was kept (KUBE_ERROR_BODY_BYTES); mostly a Status. */
+struct slice kube_call_refusal(const struct kube_call *call);
 
 #endif

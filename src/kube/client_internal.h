@@ -13,6 +13,9 @@ struct kube_client {
 	struct loop *loop;
 	struct http_client *http;
 	struct http_origin origin;
+	char path_prefix[KUBE_PATH_BYTES]; /* before every path */
+	char server_name[NET_HOST_BYTES];  /* to be verified in place of the host's; or empty */
+	bool insecure_skip_verify;
 	struct kube_credentials credentials;
 	struct buffer authorization; /* "Bearer …"; empty without a token */
 	unsigned token_number;       /* how many tokens there have been */
@@ -56,7 +59,7 @@ struct kube_call {
 
 /* Reads the credentials again, if that is due or `now`. */
 void kube_client_refresh(struct kube_client *client, bool now);
-/* Reads the CA again and, if it has changed, makes new connections trust it. */
+/* Reads CA and client certificate again and, if either has changed, has new connections use them. */
 void kube_client_refresh_ca(struct kube_client *client);
 
 #endif

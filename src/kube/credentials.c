@@ -47,6 +47,13 @@ out:
 	return ok;
 }
 
+static bool has_content(const struct buffer *content, const char *path, struct error *err)
+{
+	if (content->length == 0)
+		return error_set(err, ERROR_SYNTAX, "%s is empty", path);
+	return true;
+}
+
 /* Takes over `read` if it differs from `held`; frees what is left over. */
 static bool exchange(struct buffer *held, struct buffer *read)
 {
@@ -97,14 +104,21 @@ static bool set_paths(struct kube_credentials *credentials, const char *folder, 
 	return true;
 }
 
+static void set_up(struct kube_credentials *credentials, const struct logger *logger)
+{
+	*credentials = (struct kube_credentials){ .logger = *logger };
+	buffer_init(&credentials->token, KUBE_TOKEN_BYTES);
+	buffer_init(&credentials->ca, KUBE_CA_BYTES);
+	buffer_init(&credentials->certificate, KUBE_CA_BYTES);
+	buffer_init(&credentials->key, KUBE_CA_BYTES);
+}
+
 bool kube_credentials_init(struct kube_credentials *credentials, const char *folder, const struct logger *logger,
                            uint64_t now_ns, struct error *err)
 {
 	bool changed;
 
-	*credentials = (struct kube_credentials){ .logger = *logger };
-	buffer_init(&credentials->token, KUBE_TOKEN_BYTES);
-	buffer_init(&credentials->ca, KUBE_CA_BYTES);
+	set_up(credentials, logger);
 	if (!set_paths(credentials, folder, err))
 		return false;
 	if (!load_token(credentials, now_ns, &changed, err)) {
@@ -118,14 +132,59 @@ bool kube_credentials_init(struct kube_credentials *credentials, const char *fol
 	return true;
 }
 
+/* Inline text is taken over, a file is read for the first time. */
+static bool take_source(const struct kube_source *source, char path[KUBE_PATH_BYTES], struct buffer *content,
+                        struct error *err)
+{
+	if (source->kind == KUBE_SOURCE_FILE) {
+		memcpy(path, source->path, KUBE_PATH_BYTES);
+		return file_read(path, content, err) && has_content(content, path, err);
+	}
+	buffer_append_slice(content, buffer_slice(&source->text));
+	return buffer_check(content, "credentials of the kubeconfig", err);
+}
+
+static bool take_token(struct kube_credentials *credentials, const struct kube_source *source, uint64_t now_ns,
+                       struct error *err)
+{
+	bool changed;
+
+	if (source->kind == KUBE_SOURCE_FILE) {
+		memcpy(credentials->token_path, source->path, KUBE_PATH_BYTES);
+		return load_token(credentials, now_ns, &changed, err);
+	}
+	if (!token_is_clean(buffer_slice(&source->text)))
+		return error_set(err, ERROR_SYNTAX,
+		                 "the token in the kubeconfig has characters that can't stand in a header");
+	buffer_append_slice(&credentials->token, buffer_slice(&source->text));
+	return buffer_check(&credentials->token, "the token", err);
+}
+
+bool kube_credentials_init_from(struct kube_credentials *credentials, const struct kubeconfig *kubeconfig,
+                                const struct logger *logger, uint64_t now_ns, struct error *err)
+{
+	set_up(credentials, logger);
+	if (take_token(credentials, &kubeconfig->token, now_ns, err) &&
+	    take_source(&kubeconfig->ca, credentials->ca_path, &credentials->ca, err) &&
+	    take_source(&kubeconfig->certificate, credentials->certificate_path, &credentials->certificate, err) &&
+	    take_source(&kubeconfig->key, credentials->key_path, &credentials->key, err))
+		return true;
+	kube_credentials_destroy(credentials);
+	return false;
+}
+
 void kube_credentials_destroy(struct kube_credentials *credentials)
 {
 	secret_destroy(&credentials->token);
 	buffer_destroy(&credentials->ca);
+	buffer_destroy(&credentials->certificate);
+	buffer_destroy(&credentials->key);
 }
 
 bool kube_credentials_token_is_due(const struct kube_credentials *credentials, uint64_t now_ns)
 {
+	if (credentials->token_path[0] == '\0')
+		return false;
 	if (!credentials->token_read)
 		return true;
 	return now_ns - credentials->token_read_ns >= (uint64_t)KUBE_TOKEN_MAX_AGE_S * NS_PER_S;
@@ -136,6 +195,8 @@ bool kube_credentials_reload_token(struct kube_credentials *credentials, uint64_
 	struct error err;
 	bool changed = false;
 
+	if (credentials->token_path[0] == '\0')
+		return false;
 	if (!load_token(credentials, now_ns, &changed, &err)) {
 		report_token(credentials, &err);
 		return false;
@@ -143,18 +204,13 @@ bool kube_credentials_reload_token(struct kube_credentials *credentials, uint64_
 	return changed;
 }
 
-static bool has_content(const struct buffer *content, const char *path, struct error *err)
-{
-	if (content->length == 0)
-		return error_set(err, ERROR_SYNTAX, "%s is empty", path);
-	return true;
-}
-
 bool kube_credentials_reload_ca(struct kube_credentials *credentials)
 {
 	struct buffer ca;
 	struct error err;
 
+	if (credentials->ca_path[0] == '\0')
+		return false;
 	buffer_init(&ca, KUBE_CA_BYTES);
 	if (!file_read(credentials->ca_path, &ca, &err) || !has_content(&ca, credentials->ca_path, &err)) {
 		if (!credentials->ca_failing)
@@ -171,6 +227,36 @@ bool kube_credentials_reload_ca(struct kube_credentials *credentials)
 	return exchange(&credentials->ca, &ca);
 }
 
+/* Certificate and key are replaced one after the other: a pair that doesn't fit is refused later, and read again. */
+static bool reload(struct kube_credentials *credentials, const char *path, struct buffer *held)
+{
+	struct buffer content;
+	struct error err;
+
+	buffer_init(&content, KUBE_CA_BYTES);
+	if (!file_read(path, &content, &err) || !has_content(&content, path, &err)) {
+		if (!credentials->certificate_failing)
+			log_warn(&credentials->logger, "Unable to read the client certificate or its key",
+			         log_text("path", path), log_error_field(&err));
+		credentials->certificate_failing = true;
+		buffer_destroy(&content);
+		return false;
+	}
+	credentials->certificate_failing = false;
+	return exchange(held, &content);
+}
+
+bool kube_credentials_reload_certificate(struct kube_credentials *credentials)
+{
+	bool changed = false;
+
+	if (credentials->certificate_path[0] != '\0')
+		changed |= reload(credentials, credentials->certificate_path, &credentials->certificate);
+	if (credentials->key_path[0] != '\0')
+		changed |= reload(credentials, credentials->key_path, &credentials->key);
+	return changed;
+}
+
 struct slice kube_credentials_token(const struct kube_credentials *credentials)
 {
 	return buffer_slice(&credentials->token);
@@ -179,4 +265,14 @@ struct slice kube_credentials_token(const struct kube_credentials *credentials)
 struct slice kube_credentials_ca(const struct kube_credentials *credentials)
 {
 	return buffer_slice(&credentials->ca);
+}
+
+struct slice kube_credentials_certificate(const struct kube_credentials *credentials)
+{
+	return buffer_slice(&credentials->certificate);
+}
+
+struct slice kube_credentials_key(const struct kube_credentials *credentials)
+{
+	return buffer_slice(&credentials->key);
 }

@@ -5,11 +5,13 @@
 #define BALLAST_KUBE_LIMITS_H
 
 enum {
-	KUBE_PATH_BYTES = 1024,       /* of a credentials file, with its NUL */
-	KUBE_TOKEN_BYTES = 16 * 1024, /* bound service-account tokens have about 1 kB */
-	KUBE_CA_BYTES = 1024 * 1024,  /* a bundle of a few hundred certificates */
-	KUBE_TOKEN_MAX_AGE_S = 50,    /* spec protocols 9.1.3 */
-	KUBE_CALLS = 65536,           /* calls under way or waiting, of one client */
+	KUBE_PATH_BYTES = 1024,              /* of a credentials file, with its NUL */
+	KUBE_TOKEN_BYTES = 16 * 1024,        /* bound service-account tokens have about 1 kB */
+	KUBE_CA_BYTES = 1024 * 1024,         /* a bundle of a few hundred certificates */
+	KUBE_CONFIG_BYTES = 8 * 1024 * 1024, /* a kubeconfig file; those of many clusters have inline certificates */
+	KUBE_CONFIG_FILES = 16,              /* listed in $KUBECONFIG */
+	KUBE_TOKEN_MAX_AGE_S = 50,           /* spec protocols 9.1.3 */
+	KUBE_CALLS = 65536,                  /* calls under way or waiting, of one client */
 	KUBE_REQUESTS_IN_FLIGHT = 32, /* connections used at once, watches apart; the others wait for their turn */
 	KUBE_REQUEST_TEXT_BYTES = 64 * 1024,   /* target, fields and names of one request */
 	KUBE_REQUEST_BODY_BYTES = 1536 * 1024, /* what the server's store takes (etcd) */

@@ -320,6 +320,7 @@ static void on_list_done(void *context, int status, struct slice body, const str
 	(void)body;
 	enter(store);
 	store->call = NULL;
+	store->start_status = err != NULL ? status : 0;
 	if (err == NULL) {
 		on_page_whole(store);
 	} else if (status == 410 && store->paged && store->list_restarts < WATCH_STORE_LIST_RESTARTS) {
@@ -446,6 +447,7 @@ static void on_watch_done(void *context, int status, struct slice body, const st
 	(void)body;
 	enter(store);
 	store->call = NULL;
+	store->start_status = err != NULL ? status : 0;
 	if (store->phase == WATCH_STORE_WATCHING)
 		on_watch_end(store);
 	else
@@ -504,6 +506,11 @@ struct watch_store *watch_store_start(struct loop *loop, struct kube_client *cli
 	                   WATCH_STORE_ENVELOPE_BYTES, watch_frames_read_event, store);
 	loop_timer_start(loop, &store->wait, 0, on_list_due, store);
 	return store;
+}
+
+int watch_store_start_status(const struct watch_store *store)
+{
+	return store->start_status;
 }
 
 bool watch_store_failing(const struct watch_store *store)

@@ -90,6 +90,8 @@ struct watch_store_options {
 struct watch_store *watch_store_start(struct loop *loop, struct kube_client *client,
                                       const struct watch_store_type *type, const struct watch_store_options *options,
                                       const struct watch_store_handler *handler, void *context, struct error *err);
+/* Inside on_start_failed: the status that the server refused with; 0 when it failed otherwise. */
+int watch_store_start_status(const struct watch_store *store);
 bool watch_store_failing(const struct watch_store *store);
 size_t watch_store_count(const struct watch_store *store);
 /*

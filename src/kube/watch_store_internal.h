@@ -38,6 +38,7 @@ struct watch_store {
 	enum watch_store_phase phase;
 	bool started;
 	bool failing;
+	int start_status;   /* of the refusal that the start failed with; 0: another failure */
 	bool relist_wanted; /* by the event at hand */
 	bool paged;         /* the page under way isn't the list's first */
 	unsigned list_restarts;

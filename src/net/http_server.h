@@ -42,6 +42,11 @@ struct http_server_handler {
 	 * at once.
 	 */
 	void (*on_abort)(void *context, struct http_call *call);
+	/*
+	 * All that was written of an answer begun with http_call_begin has left: time to write more of it, or to end it.
+	 * May be NULL.
+	 */
+	void (*on_drained)(void *context, struct http_call *call);
 };
 
 struct http_server_options {

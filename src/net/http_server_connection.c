@@ -178,9 +178,13 @@ bool server_connection_write(struct server_connection *connection, struct slice 
 static void on_drained(void *context)
 {
 	struct server_connection *connection = context;
+	struct http_server *server = connection->server;
+	struct http_call *call = connection->call;
 
-	loop_timer_stop(connection->server->loop, &connection->write_timer);
-	if (connection->call == NULL && connection->input.length > 0)
+	loop_timer_stop(server->loop, &connection->write_timer);
+	if (call != NULL && call->begun && !call->failed && server->handler.on_drained != NULL)
+		server->handler.on_drained(server->context, call);
+	else if (call == NULL && connection->input.length > 0)
 		server_connection_continue(connection);
 	else
 		update_deadline(connection);

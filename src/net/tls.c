@@ -1,5 +1,6 @@
 #include "net/tls.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -177,6 +178,8 @@ static bool set_up_client(struct tls_settings *settings, const struct tls_client
 	mbedtls_ssl_conf_session_tickets(&settings->config, MBEDTLS_SSL_SESSION_TICKETS_ENABLED);
 	mbedtls_ssl_conf_tls13_enable_signal_new_session_tickets(&settings->config,
 	                                                         MBEDTLS_SSL_TLS1_3_SIGNAL_NEW_SESSION_TICKETS_ENABLED);
+	if (options->server_name != NULL)
+		(void)snprintf(settings->server_name, sizeof settings->server_name, "%s", options->server_name);
 	if (options->insecure_skip_verify)
 		mbedtls_ssl_conf_authmode(&settings->config, MBEDTLS_SSL_VERIFY_NONE);
 	else if (!add_trust(settings, "certificates to trust", options->ca_pem, err))

@@ -20,6 +20,7 @@ struct tls_client_options {
 	struct slice certificate_pem; /* client certificate and key, or empty */
 	struct slice key_pem;
 	bool insecure_skip_verify;
+	const char *server_name; /* asked for and verified in place of the host's; NULL or empty: the host's */
 };
 
 struct tls_server_options {

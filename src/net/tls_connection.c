@@ -146,6 +146,8 @@ struct tls_connection *tls_connection_create_client(struct tls_settings *setting
 	if (connection == NULL)
 		goto out;
 	connection->is_client = true;
+	if (settings->server_name[0] != '\0')
+		server_name = settings->server_name;
 	connection->verdict.is_address = address_parse(slice_of(server_name), port, &connection->address);
 	if (connection->verdict.is_address)
 		address_print(&connection->address, connection->peer);

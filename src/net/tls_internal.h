@@ -15,6 +15,7 @@
 #include <mbedtls/x509_crt.h>
 
 #include "base/table.h"
+#include "net/limits.h"
 #include "net/tls.h"
 
 struct tls_settings {
@@ -26,6 +27,7 @@ struct tls_settings {
 	mbedtls_pk_context key;
 	mbedtls_ssl_ticket_context tickets; /* servers */
 	struct table sessions;              /* clients: "host:port" to struct tls_session */
+	char server_name[NET_HOST_BYTES];   /* clients: in place of the host's, if not empty */
 };
 
 /* For tests: nothing newer than TLS 1.2. */

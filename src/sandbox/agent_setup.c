@@ -11,19 +11,27 @@
 #include <unistd.h>
 
 #include "gen/agent_config.gen.h"
+#include "sandbox/agent_config_2023.h"
+#include "sandbox/event_receiver.h"
 #include "sandbox/workload.h"
 
-enum { CONFIG_BYTES_MAX = 16384 };
+enum { CONFIG_BYTES_MAX = 16384, URL_BYTES = 128 };
 
 static const char ACCOUNT_FOLDER[] = "serviceaccount";
+static const char EXTENDER_FOLDER[] = "extender";
 
 /* ---- the configuration ---- */
 
-static uint64_t scaled(unsigned seconds, double speed)
+uint64_t agent_setup_scaled_s(unsigned seconds, double speed)
 {
 	double fewer = ceil(seconds / speed);
 
 	return fewer < 1 ? 1 : (uint64_t)fewer;
+}
+
+static uint64_t scaled(unsigned seconds, double speed)
+{
+	return agent_setup_scaled_s(seconds, speed);
 }
 
 static void fill_scaling(struct agent_config_config *config)
@@ -95,14 +103,38 @@ static void fill_peers(struct agent_config_config *config, double speed)
 	};
 }
 
-bool agent_setup_write_config(double speed, struct buffer *out, struct error *err)
+static void fill_event_clients(struct agent_config_config *config, double speed, struct slice billing_url,
+                               struct slice store_url)
 {
+	config->billing.clients.has_http = true;
+	config->billing.clients.http = (struct agent_config_http_client){
+		.push_every_seconds = scaled(10, speed),
+		.push_request_timeout_seconds = scaled(5, speed),
+		.max_batch_size = 200,
+		.url = billing_url,
+	};
+	config->scaling_events.clients.has_s3 = true;
+	config->scaling_events.clients.s3 = (struct agent_config_s3_client){
+		.push_every_seconds = scaled(60, speed),
+		.push_request_timeout_seconds = scaled(20, speed),
+		.max_batch_size = 1000,
+		.bucket = SLICE(EVENT_RECEIVER_BUCKET),
+		.region = SLICE("us-east-1"),
+		.endpoint = store_url,
+		.prefix_in_bucket = SLICE(EVENT_RECEIVER_PREFIX),
+	};
+}
+
+bool agent_setup_write_config(double speed, bool negotiates, const char *receiver, struct buffer *out,
+                              struct error *err)
+{
+	char billing_url[URL_BYTES], store_url[URL_BYTES];
 	struct agent_config_config config = {
 		.referesh_state_interval_seconds = scaled(5, speed),
-		.billing = { .cpu_metric_name = SLICE("effective_compute_seconds"),
-		             .active_time_metric_name = SLICE("active_time_seconds"),
-		             .collect_every_seconds = scaled(4, speed),
-		             .accumulate_every_seconds = scaled(24, speed) },
+		.billing = { .cpu_metric_name = SLICE(AGENT_SETUP_CPU_METRIC),
+		             .active_time_metric_name = SLICE(AGENT_SETUP_ACTIVE_METRIC),
+		             .collect_every_seconds = scaled(AGENT_SETUP_COLLECT_S, speed),
+		             .accumulate_every_seconds = scaled(AGENT_SETUP_ACCUMULATE_S, speed) },
 		.scaling_events = { .cu_multiplier = 0.25,
 		                    .rereport_threshold = 0.25,
 		                    .region_name = SLICE("replaceme") },
@@ -113,6 +145,14 @@ bool agent_setup_write_config(double speed, struct buffer *out, struct error *er
 	fill_scaling(&config);
 	fill_monitor(&config.monitor, speed);
 	fill_peers(&config, speed);
+	config.scheduler.has_protocol_version = negotiates;
+	config.scheduler.protocol_version = SLICE("auto");
+	if (receiver != NULL) {
+		(void)snprintf(store_url, sizeof store_url, "http://%s:%d", receiver, AGENT_SETUP_RECEIVER_PORT);
+		(void)snprintf(billing_url, sizeof billing_url, "http://%s:%d" EVENT_RECEIVER_BILLING_PATH, receiver,
+		               AGENT_SETUP_RECEIVER_PORT);
+		fill_event_clients(&config, speed, slice_of(billing_url), slice_of(store_url));
+	}
 	return agent_config_config_to_json(&config, out, err);
 }
 
@@ -134,8 +174,15 @@ static bool write_file(const struct agent_setup *setup, const char *name, struct
 	return true;
 }
 
-static bool fill_folder(const struct agent_setup *setup, double speed, const char *token, struct slice ca_pem,
-                        struct error *err)
+static bool write_config(double speed, const struct sandbox_generation *generation, const char *receiver,
+                         struct buffer *out, struct error *err)
+{
+	return generation->late_2023 ? agent_config_2023_write(speed, generation, receiver, out, err)
+	                             : agent_setup_write_config(speed, generation->negotiates, receiver, out, err);
+}
+
+static bool fill_folder(const struct agent_setup *setup, double speed, const struct sandbox_generation *generation,
+                        const char *receiver, const char *token, struct slice ca_pem, struct error *err)
 {
 	char path[AGENT_SETUP_PATH_BYTES + 64];
 	struct buffer config;
@@ -148,14 +195,14 @@ static bool fill_folder(const struct agent_setup *setup, double speed, const cha
 	written = write_file(setup, "serviceaccount/token", slice_of(token), err) &&
 	          write_file(setup, "serviceaccount/ca.crt", ca_pem, err) &&
 	          write_file(setup, "serviceaccount/namespace", SLICE("kube-system"), err) &&
-	          agent_setup_write_config(speed, &config, err) &&
+	          write_config(speed, generation, receiver, &config, err) &&
 	          write_file(setup, "config.json", buffer_slice(&config), err);
 	buffer_destroy(&config);
 	return written;
 }
 
-bool agent_setup_create(struct agent_setup *ret_setup, double speed, const char *token, struct slice ca_pem,
-                        struct error *err)
+bool agent_setup_create(struct agent_setup *ret_setup, double speed, const struct sandbox_generation *generation,
+                        const char *receiver, const char *token, struct slice ca_pem, struct error *err)
 {
 	const char *parent = getenv("TMPDIR");
 	struct agent_setup setup;
@@ -170,12 +217,23 @@ bool agent_setup_create(struct agent_setup *ret_setup, double speed, const char 
 		error_set_errno(err, errno, setup.folder);
 		return getenv("TMPDIR") == parent ? error_wrap(err, "a folder in $TMPDIR") : false;
 	}
-	if (!fill_folder(&setup, speed, token, ca_pem, err)) {
+	if (!fill_folder(&setup, speed, generation, receiver, token, ca_pem, err)) {
 		agent_setup_remove(&setup);
 		return false;
 	}
 	*ret_setup = setup;
 	return true;
+}
+
+bool agent_setup_add_extender(const struct agent_setup *setup, const char *token, struct slice ca_pem,
+                              char ret_path[AGENT_SETUP_LOG_PATH_BYTES], struct error *err)
+{
+	(void)snprintf(ret_path, AGENT_SETUP_LOG_PATH_BYTES, "%s/%s", setup->folder, EXTENDER_FOLDER);
+	if (mkdir(ret_path, 0700) != 0)
+		return error_set_errno(err, errno, ret_path);
+	return write_file(setup, "extender/token", slice_of(token), err) &&
+	       write_file(setup, "extender/ca.crt", ca_pem, err) &&
+	       write_file(setup, "extender/namespace", SLICE("kube-system"), err);
 }
 
 const char *agent_setup_log_path(const struct agent_setup *setup, const char *node, const char *log_path,
@@ -205,6 +263,9 @@ void agent_setup_fill_environment(const struct agent_setup *setup, const struct 
 		{ "K8S_NODE_NAME", place->node },
 		{ "K8S_POD_IP", place->address },
 		{ "KUBERNETES_SERVICE_HOST", place->api_address },
+		/* For the store of scaling events, which asks no more of them than that they are there. */
+		{ "AWS_ACCESS_KEY_ID", "ballast" },
+		{ "AWS_SECRET_ACCESS_KEY", "sandbox" },
 	};
 	enum { VALUE_COUNT = sizeof values / sizeof values[0], TEXT_BYTES = sizeof ret_environment->texts[0] };
 	size_t count = 0;
@@ -245,6 +306,8 @@ void agent_setup_remove(struct agent_setup *setup)
 	if (setup->folder[0] == '\0')
 		return;
 	(void)snprintf(path, sizeof path, "%s/%s", setup->folder, ACCOUNT_FOLDER);
+	remove_files(path);
+	(void)snprintf(path, sizeof path, "%s/%s", setup->folder, EXTENDER_FOLDER);
 	remove_files(path);
 	remove_files(setup->folder);
 	setup->folder[0] = '\0';

@@ -34,6 +34,9 @@ struct api_server {
 	double speed;
 	enum api_expiry expiry;
 	unsigned refuse_next;
+	unsigned fail_next;
+	int fail_status;
+	struct faults *faults; /* NULL: none */
 };
 
 /* ---- requests (api_request.c) ---- */
@@ -115,6 +118,11 @@ void api_patch(struct api_server *server, struct api_request *request);
 void api_delete(struct api_server *server, struct api_request *request);
 /* Whether this pending answer is a watch. */
 bool api_is_watch(const struct api_pending *pending);
+/*
+ * Whether a fault was drawn for the call, which meets it then, instead of being served; or it is served later.
+ */
+bool api_meet_fault(struct api_server *server, struct http_call *call,
+                    void (*serve)(struct api_server *server, struct http_call *call));
 /* Lets a watch end as if its time were over. */
 void api_watch_finish(struct api_pending *pending);
 uint64_t api_server_scaled(const struct api_server *server, uint64_t ns);

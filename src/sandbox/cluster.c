@@ -57,7 +57,10 @@ void cluster_set_demand(const struct cluster_vm *vm)
 
 	if (vm->index >= workload->options.vms)
 		return;
-	demand = demand_of_phase(workload_phase(workload, vm->index, vm->cluster->phase), vm->plugged_bytes);
+	demand = workload->options.generation.late_2023
+	                 ? demand_of_phase_2023(workload_phase(workload, vm->index, vm->cluster->phase),
+	                                        vm->plugged_bytes)
+	                 : demand_of_phase(workload_phase(workload, vm->index, vm->cluster->phase), vm->plugged_bytes);
 	guest_set_demand(vm->guest, &demand);
 }
 
@@ -84,6 +87,8 @@ static void on_resized(void *context, const char *name, uint32_t cpu_milli, uint
 	vm->plugged = size_of(cpu_milli, memory_bytes);
 	vm->plugged_bytes = memory_bytes;
 	guest_set_size(vm->guest, cpu_milli, memory_bytes);
+	if (cluster->handler.on_cpu != NULL)
+		cluster->handler.on_cpu(cluster->context, vm->index, cpu_milli);
 	cluster_set_demand(vm);
 }
 
@@ -157,6 +162,7 @@ static bool start_control_plane(struct cluster *cluster, struct error *err)
 		.address = cluster_address(cluster, ADDRESS_API, AGENT_SETUP_API_PORT),
 		.token = cluster->token,
 		.user = USER,
+		.late_2023 = cluster->workload->options.generation.late_2023,
 		.speed = cluster->workload->options.speed,
 	};
 	char scheduler_address[ADDRESS_TEXT_BYTES];
@@ -183,6 +189,7 @@ static bool start_plugin(struct cluster *cluster, struct error *err)
 		scheduler_plugin_start(cluster->loop, &address, workload->options.speed, &handler, cluster, err);
 	if (cluster->plugin == NULL)
 		return false;
+	scheduler_plugin_be(cluster->plugin, sandbox_generation_plugin(&workload->options.generation));
 	for (unsigned i = 0; i < workload->options.nodes; i++) {
 		unsigned units = ROOMY_NODE_UNITS;
 		char name[CLUSTER_NODE_NAME_BYTES];
@@ -200,7 +207,7 @@ static bool start_plugin(struct cluster *cluster, struct error *err)
 
 static void place_agents(struct cluster *cluster)
 {
-	cluster->agent_count = cluster->workload->has_full_node ? 2 : 1;
+	cluster->agent_count = cluster->workload->has_full_node ? 2 : cluster->workload->options.vms > 0;
 	for (unsigned i = 0; i < cluster->agent_count; i++) {
 		struct address address = cluster_address(cluster, ADDRESS_AGENTS + i, 0);
 
@@ -233,6 +240,8 @@ static unsigned count_vms(const struct workload *workload)
 	unsigned agents = workload->has_full_node ? 2 : 1;
 	unsigned others = 1;
 
+	if (workload->options.vms == 0)
+		return 0;
 	if (workload->options.nodes > agents)
 		others += CLUSTER_IGNORED_ON_NODE * (workload->options.nodes - agents);
 	return workload->options.vms + others;
@@ -304,6 +313,34 @@ struct agent_place cluster_agent_place(const struct cluster *cluster, unsigned a
 		                     .api_address = cluster->api_address };
 }
 
+struct address cluster_receiver_address(const struct cluster *cluster, uint16_t port)
+{
+	return cluster_address(cluster, ADDRESS_RECEIVER, port);
+}
+
+bool cluster_vm_is_billed(const struct cluster *cluster, unsigned vm)
+{
+	for (unsigned i = 0; i < cluster->agent_count; i++) {
+		if (strcmp(cluster->vms[vm].node, cluster->agent_nodes[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool cluster_find_endpoint(const struct cluster *cluster, struct slice endpoint_id, unsigned *ret_vm)
+{
+	char endpoint[CLUSTER_ENDPOINT_BYTES];
+
+	for (unsigned i = 0; i < cluster->vm_count; i++) {
+		cluster_name_endpoint(endpoint, cluster->vms[i].name);
+		if (!slice_equal_text(endpoint_id, endpoint))
+			continue;
+		*ret_vm = i;
+		return true;
+	}
+	return false;
+}
+
 void cluster_begin_phase(struct cluster *cluster, unsigned phase)
 {
 	cluster->phase = phase;
@@ -317,15 +354,50 @@ bool cluster_set_away(struct cluster *cluster, const struct outage *outage, bool
 	case OUTAGE_MONITOR:
 		guest_set_monitor_available(cluster->vms[outage->vm].guest, !away);
 		return true;
+	case OUTAGE_RECEIVER: /* isn't a part of the cluster */
+		return true;
 	case OUTAGE_API:
 		control_plane_set_available(cluster->plane, !away);
 		return true;
+	case OUTAGE_EXTENDER:
+		return true; /* not a part of this */
 	case OUTAGE_PLUGIN:
 		/* As when the process crashes in its place: the pod stays, and isn't ready meanwhile. */
 		return scheduler_plugin_set_available(cluster->plugin, !away, err) &&
 		       control_plane_set_pod_ready(cluster->plane, "kube-system", SCHEDULER_POD, !away, err);
 	}
 	return true;
+}
+
+struct control_plane *cluster_control_plane(const struct cluster *cluster)
+{
+	return cluster->plane;
+}
+
+struct address cluster_extender_address(const struct cluster *cluster, uint16_t port)
+{
+	return cluster_address(cluster, ADDRESS_EXTENDER, port);
+}
+
+const char *cluster_api_address(const struct cluster *cluster)
+{
+	return cluster->api_address;
+}
+
+void cluster_set_faults(struct cluster *cluster, struct faults *faults)
+{
+	control_plane_set_faults(cluster->plane, faults);
+	scheduler_plugin_set_faults(cluster->plugin, faults);
+}
+
+void cluster_set_monitor_fault(struct cluster *cluster, unsigned vm, enum fault_kind kind, bool faulty)
+{
+	struct guest_monitor_faults faults = { .work_ms = faulty ? FAULT_SLOW_MS_MAX : 0 };
+
+	if (kind == FAULT_MONITOR_CLOSED)
+		guest_set_monitor_available(cluster->vms[vm].guest, !faulty);
+	else
+		guest_set_monitor_faults(cluster->vms[vm].guest, &faults);
 }
 
 unsigned cluster_vm_count(const struct cluster *cluster)

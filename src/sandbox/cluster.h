@@ -17,6 +17,7 @@
 #include "sandbox/agent_setup.h"
 #include "sandbox/cluster_size.h"
 #include "sandbox/control_plane.h"
+#include "sandbox/faults.h"
 #include "sandbox/guest.h"
 #include "sandbox/outage.h"
 #include "sandbox/scheduler_plugin.h"
@@ -34,6 +35,8 @@ struct cluster_handler {
 	                        bool denied);
 	/* What the vm-monitor has to say. */
 	void (*on_monitor)(void *context, unsigned vm, const char *text);
+	/* The guest has another amount of CPU. */
+	void (*on_cpu)(void *context, unsigned vm, uint32_t cpu_milli);
 	/* A guest or the plugin couldn't accept a connection: descriptors are short, say. */
 	void (*on_accept_error)(void *context, const struct error *err);
 };
@@ -57,12 +60,30 @@ void cluster_destroy(struct cluster *cluster); /* NULL is fine */
 /* How many open files a cluster for this workload needs, and whoever runs it. Agents need fewer. */
 unsigned cluster_descriptors(const struct workload *workload);
 
+/* The API server, for peers inside this process. */
+struct control_plane *cluster_control_plane(const struct cluster *cluster);
+/* An address for the extender. */
+struct address cluster_extender_address(const struct cluster *cluster, uint16_t port);
+/* The text lives as long as the cluster. */
+const char *cluster_api_address(const struct cluster *cluster);
+/* API and plugin meet these faults from now on; they must outlive the cluster. */
+void cluster_set_faults(struct cluster *cluster, struct faults *faults);
+/* FAULT_MONITOR_CLOSED or FAULT_MONITOR_SLOW comes over the vm-monitor of a VM that is scaled, or leaves it again. */
+void cluster_set_monitor_fault(struct cluster *cluster, unsigned vm, enum fault_kind kind, bool faulty);
+
 /* For the agents: the only token that the API accepts, and the CA that signed its certificate. */
 const char *cluster_token(const struct cluster *cluster);
 struct slice cluster_ca_pem(const struct cluster *cluster);
 /* An agent belongs on each node where VMs are scaled. The texts live as long as the cluster. */
 unsigned cluster_agent_count(const struct cluster *cluster);
 struct agent_place cluster_agent_place(const struct cluster *cluster, unsigned agent);
+
+/* Kept free for whoever takes the agents' events. */
+struct address cluster_receiver_address(const struct cluster *cluster, uint16_t port);
+/* What its events are billed to, and whether an agent is on its node. */
+bool cluster_vm_is_billed(const struct cluster *cluster, unsigned vm);
+/* The number of the VM that has this endpoint's id; false if none has. */
+bool cluster_find_endpoint(const struct cluster *cluster, struct slice endpoint_id, unsigned *ret_vm);
 
 void cluster_begin_phase(struct cluster *cluster, unsigned phase);
 /* Takes the peer away, or brings it back. */

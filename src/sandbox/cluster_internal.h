@@ -13,10 +13,18 @@ enum {
 	CLUSTER_IGNORED_ON_NODE = 2, /* VMs on each node that has no agent of ours */
 	CLUSTER_POD_NAME_BYTES = WORKLOAD_NAME_BYTES + 8,
 	CLUSTER_TOKEN_BYTES = 48,
+	CLUSTER_ENDPOINT_BYTES = WORKLOAD_NAME_BYTES + 8,
 };
 
 /* Places in the address block. */
-enum { ADDRESS_API, ADDRESS_PLUGIN, ADDRESS_AGENTS, ADDRESS_GUESTS = ADDRESS_AGENTS + CLUSTER_AGENTS_MAX };
+enum {
+	ADDRESS_API,
+	ADDRESS_PLUGIN,
+	ADDRESS_EXTENDER,
+	ADDRESS_RECEIVER,
+	ADDRESS_AGENTS,
+	ADDRESS_GUESTS = ADDRESS_AGENTS + CLUSTER_AGENTS_MAX
+};
 
 struct cluster_vm {
 	struct cluster *cluster;
@@ -48,6 +56,7 @@ struct cluster {
 };
 
 void cluster_name_node(char name[CLUSTER_NODE_NAME_BYTES], unsigned node);
+void cluster_name_endpoint(char endpoint[CLUSTER_ENDPOINT_BYTES], const char *vm_name);
 struct address cluster_address(const struct cluster *cluster, unsigned place, uint16_t port);
 struct resources cluster_resources(unsigned units);
 

@@ -16,6 +16,11 @@ void cluster_name_node(char name[CLUSTER_NODE_NAME_BYTES], unsigned node)
 	(void)snprintf(name, CLUSTER_NODE_NAME_BYTES, "node-%c", (char)('a' + node));
 }
 
+void cluster_name_endpoint(char endpoint[CLUSTER_ENDPOINT_BYTES], const char *vm_name)
+{
+	(void)snprintf(endpoint, CLUSTER_ENDPOINT_BYTES, "ep-%s", vm_name);
+}
+
 struct address cluster_address(const struct cluster *cluster, unsigned place, uint16_t port)
 {
 	return address_block_at(&cluster->addresses, place, port);
@@ -128,7 +133,7 @@ static bool add_to_control_plane(struct cluster *cluster, const struct cluster_v
                                  const char *pod_ip, struct error *err)
 {
 	struct buffer bounds, config;
-	char endpoint[WORKLOAD_NAME_BYTES + 8], project[WORKLOAD_NAME_BYTES + 8];
+	char endpoint[CLUSTER_ENDPOINT_BYTES], project[WORKLOAD_NAME_BYTES + 8];
 	struct control_plane_vm added = {
 		.name_space = CLUSTER_NAME_SPACE,
 		.name = vm->name,
@@ -148,12 +153,14 @@ static bool add_to_control_plane(struct cluster *cluster, const struct cluster_v
 	};
 	bool ok;
 
-	(void)snprintf(endpoint, sizeof endpoint, "ep-%s", vm->name);
+	cluster_name_endpoint(endpoint, vm->name);
 	(void)snprintf(project, sizeof project, "project-%s", vm->name);
-	if (plan->plugged != plan->initial) {
+	if (plan->plugged != plan->initial && !cluster->workload->options.generation.late_2023) {
 		added.target_revision = 41;
 		added.target_flags = 1;
 		added.current_revision = 40;
+	}
+	if (plan->plugged != plan->initial) {
 		added.plugged_cpu_milli = plan->plugged * WORKLOAD_UNIT_CPU_MILLI;
 		added.plugged_slots = (uint16_t)plan->plugged;
 	}
@@ -184,6 +191,8 @@ static bool start_guest(struct cluster *cluster, struct cluster_vm *vm, const st
 		.monitor_port = AGENT_SETUP_MONITOR_PORT,
 		.cpu_milli = plan->plugged * WORKLOAD_UNIT_CPU_MILLI,
 		.memory_bytes = plan->plugged * WORKLOAD_UNIT_BYTES,
+		.metrics_prefix = sandbox_generation_prefix(&cluster->workload->options.generation),
+		.late_2023 = cluster->workload->options.generation.late_2023,
 		.page_padding_kb = 20, /* a page of 30 kB, as of a small VM (surroundings 4.1.7) */
 	};
 
@@ -206,6 +215,8 @@ bool cluster_add_vm(struct cluster *cluster, unsigned index, struct error *err)
 		.node = vm->node,
 		.is_vm = true,
 		.use = cluster_resources(plan.initial),
+		.maximum = cluster_resources(plan.autoscaling ? plan.max : 0),
+		.slot_bytes = WORKLOAD_UNIT_BYTES,
 	};
 
 	address_print_host(&address, false, pod_ip);

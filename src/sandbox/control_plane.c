@@ -180,11 +180,14 @@ static bool start_server(struct control_plane *plane, const struct control_plane
 		.speed = options->speed,
 	};
 
-	server_options.tls = make_tls(plane, &options->address, err);
-	if (server_options.tls == NULL)
-		return false;
+	if (!options->plain) {
+		server_options.tls = make_tls(plane, &options->address, err);
+		if (server_options.tls == NULL)
+			return false;
+	}
 	plane->server = api_server_start(plane->loop, &server_options, &HANDLER, plane, err);
-	tls_settings_release(server_options.tls);
+	if (server_options.tls != NULL)
+		tls_settings_release(server_options.tls);
 	return plane->server != NULL;
 }
 
@@ -206,6 +209,8 @@ struct control_plane *control_plane_start(struct loop *loop, const struct contro
 	if (plane->store != NULL)
 		plane->controller =
 			neonvm_controller_create(loop, plane->store, options->speed, &neonvm_handler, context, err);
+	if (plane->controller != NULL && options->late_2023)
+		neonvm_controller_be_late_2023(plane->controller);
 	if (plane->controller != NULL &&
 	    api_access_grant(&plane->access, options->token, options->user, AGENT_RULES,
 	                     sizeof AGENT_RULES / sizeof *AGENT_RULES, err) &&
@@ -238,7 +243,7 @@ bool control_plane_address(const struct control_plane *plane, struct address *re
 
 struct slice control_plane_ca_pem(const struct control_plane *plane)
 {
-	return tls_ca_certificate_pem(plane->ca);
+	return plane->ca != NULL ? tls_ca_certificate_pem(plane->ca) : SLICE("");
 }
 
 struct control_plane_counters control_plane_counters(const struct control_plane *plane)
@@ -519,6 +524,16 @@ void control_plane_set_expiry(struct control_plane *plane, enum api_expiry expir
 void control_plane_refuse_next(struct control_plane *plane, unsigned count)
 {
 	api_server_refuse_next(plane->server, count);
+}
+
+void control_plane_fail_next(struct control_plane *plane, unsigned count, int status)
+{
+	api_server_fail_next(plane->server, count, status);
+}
+
+void control_plane_set_faults(struct control_plane *plane, struct faults *faults)
+{
+	api_server_set_faults(plane->server, faults);
 }
 
 void control_plane_end_watches(struct control_plane *plane, bool cleanly)

@@ -139,6 +139,7 @@ static bool set_metadata(struct json_node *root, const struct control_plane_vm *
 	       set_text(arena, labels, "autoscaling.neon.tech/enabled", vm->autoscaling ? "true" : "false") &&
 	       set_text(arena, labels, "neon/endpoint-id", vm->endpoint_id) &&
 	       set_text(arena, labels, "neon/project-id", vm->project_id) &&
+	       set_text(arena, annotations, "autoscaling.neon.tech/billing-endpoint-id", vm->endpoint_id) &&
 	       set_text(arena, annotations, "autoscaling.neon.tech/bounds", vm->bounds_annotation) &&
 	       set_text(arena, annotations, "autoscaling.neon.tech/config", vm->config_annotation);
 }

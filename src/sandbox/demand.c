@@ -38,6 +38,15 @@ static double memory_that_holds_mib(unsigned units)
 	return 870.0 * units - 485;
 }
 
+/*
+ * The same for a monitor of late 2023, whose threshold leaves room for the file cache, a quarter of the memory (but for
+ * the smallest VM). It asks for more as long as the VM is smaller.
+ */
+static double memory_that_holds_2023_mib(unsigned units)
+{
+	return units > 1 ? 256.0 * units - 160 : 150;
+}
+
 struct guest_demand demand_of_phase(const struct workload_phase *phase, uint64_t plugged_bytes)
 {
 	double usable_mib = USABLE_FRACTION * (double)plugged_bytes / MIB;
@@ -58,5 +67,26 @@ struct guest_demand demand_of_phase(const struct workload_phase *phase, uint64_t
 		for (unsigned i = 0; i < WINDOWS; i++)
 			demand.working_set_pages[i] = (uint64_t)((phase->demand - 0.3) * LFC_PAGES_OF_UNIT);
 	}
+	return demand;
+}
+
+/*
+ * Memory counts in whole units, rounded down (generations 3, G4): so a VM whose memory is full doesn't look too small,
+ * and it is the monitor that asks for more, unit by unit. Load leaves the monitor alone. The cache's page is there, for
+ * nobody to read.
+ */
+struct guest_demand demand_of_phase_2023(const struct workload_phase *phase, uint64_t plugged_bytes)
+{
+	struct guest_demand demand = demand_of_phase(phase, plugged_bytes);
+	double used_mib = (phase->demand + 0.3) * MEMORY_TARGET_MIB - KERNEL_MIB;
+
+	demand.cgroup_used_bytes = (uint64_t)(memory_that_holds_2023_mib(1) * MIB);
+	if (phase->cause == WORKLOAD_CAUSE_MEMORY) {
+		used_mib = at_most(used_mib, USABLE_FRACTION * (double)plugged_bytes / MIB);
+		demand.memory_used_bytes = (uint64_t)(used_mib * MIB);
+		demand.cgroup_used_bytes = (uint64_t)(memory_that_holds_2023_mib(phase->demand) * MIB);
+	}
+	if (phase->held != 0)
+		demand.cgroup_used_bytes = (uint64_t)(memory_that_holds_2023_mib(phase->held) * MIB);
 	return demand;
 }

@@ -12,5 +12,7 @@
 
 /* Depends on the memory the guest has: it can't use more than that. To be asked again whenever that changes. */
 struct guest_demand demand_of_phase(const struct workload_phase *phase, uint64_t plugged_bytes);
+/* The same for an agent and a vm-monitor of late 2023, which come to other sizes from the same pages. */
+struct guest_demand demand_of_phase_2023(const struct workload_phase *phase, uint64_t plugged_bytes);
 
 #endif

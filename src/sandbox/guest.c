@@ -129,6 +129,7 @@ static void on_system_request(void *context, struct http_call *call)
 			.memory_cached_bytes = demand->memory_cached_bytes,
 			.anonymous_bytes = demand->cgroup_used_bytes,
 			.busy_cpu_s = guest->busy_cpu_s,
+			.prefix = guest->options.metrics_prefix,
 			.padding_kb = guest->options.page_padding_kb,
 		},
 		&out);
@@ -222,6 +223,7 @@ static struct vm_monitor *start_monitor(struct guest *guest, struct error *err)
 		.address = guest->options.address,
 		.manages_cgroup = true,
 		.manages_cache = true,
+		.late_2023 = guest->options.late_2023,
 		.kernel_memory_bytes = kernel_bytes(guest),
 	};
 

@@ -40,6 +40,8 @@ struct guest_options {
 	uint16_t metrics_port, lfc_port, monitor_port;
 	uint32_t cpu_milli; /* plugged at start */
 	uint64_t memory_bytes;
+	const char *metrics_prefix; /* of names on the system page; NULL: "host_". Must outlive the guest */
+	bool late_2023;             /* the vm-monitor is of that time */
 	unsigned
 		page_padding_kb; /* about this much more on the system page, which has 10 kB: real ones have up to 68 */
 };

@@ -271,9 +271,21 @@ static void judge_ignored(struct judge *judge, const char *name, const struct cl
 		judge_mismatch(judge, "%s: isn't to be scaled, but its vm-monitor was talked to", name);
 }
 
+/* Of the protocol that agents speak to the scheduler plugin; 0: they didn't get that far. */
+static void judge_version(struct judge *judge, uint32_t version)
+{
+	uint32_t expected = sandbox_generation_version(&judge->workload->options.generation);
+
+	if (version != 0 && version != expected)
+		judge_mismatch(judge, "agents speak %s to the scheduler plugin, and should have come to %s",
+		               plugin_release_version_name(version), plugin_release_version_name(expected));
+}
+
 void judge_end(struct judge *judge, const struct cluster *cluster)
 {
 	unsigned unauthorized = cluster_api_counters(cluster).unauthorized;
+
+	judge_version(judge, cluster_scheduler_counters(cluster).version);
 
 	for (unsigned i = 0; i < cluster_vm_count(cluster); i++) {
 		struct cluster_vm_state state = cluster_vm_state(cluster, i);

@@ -25,7 +25,10 @@ enum {
 	USUAL_COLUMNS = 80,
 	USUAL_ROWS = 24,
 	ROWS_BESIDE_VMS = 7,
+	ROWS_BESIDE_PODS = 3,
 };
+
+static const double SECONDS_PER_MINUTE = 60;
 
 static const char ENTER_SCREEN[] = "\x1b[?1049h\x1b[?25l";
 static const char LEAVE_SCREEN[] = "\x1b[?25h\x1b[?1049l";
@@ -47,6 +50,8 @@ struct live_view {
 	char outages[LIVE_VIEW_OUTAGES_BYTES];
 	char last_event[LIVE_VIEW_EVENT_BYTES];
 	char (*actions)[LIVE_VIEW_ACTION_BYTES]; /* of each VM of the workload */
+	const struct pod_cluster *pods;          /* NULL: none */
+	char (*pod_actions)[LIVE_VIEW_ACTION_BYTES];
 };
 
 /* ---- writing without waiting ---- */
@@ -161,12 +166,49 @@ static void draw_head(struct live_view *view, unsigned columns)
 	append_cut(&view->waiting, line, columns);
 }
 
+static void draw_pod(struct live_view *view, unsigned pod, unsigned columns)
+{
+	struct pod_cluster_state state = pod_cluster_state(view->pods, pod);
+	const struct pod_plan *plan = &pod_cluster_workload(view->pods)->pods[pod];
+	char line[LINE_BYTES], seconds[16] = "-";
+
+	if (state.bound)
+		(void)snprintf(seconds, sizeof seconds, "%.1f", state.seconds_to_bind);
+	(void)snprintf(line, sizeof line, "%-15s %7u %-8s %-9s %5u %7s  %s", plan->name, plan->volume_count,
+	               plan->fits ? "bound" : "pending", state.bound ? state.node : "-", state.filter_calls, seconds,
+	               view->pod_actions[pod]);
+	append_cut(&view->waiting, line, columns);
+}
+
+/* Into so many rows. */
+static void draw_pods(struct live_view *view, unsigned rows, unsigned columns)
+{
+	unsigned count = pod_cluster_workload(view->pods)->pod_count;
+	struct pod_cluster_counters counters = pod_cluster_counters(view->pods);
+	double per_minute =
+		counters.busy_seconds > 0 ? counters.placed * SECONDS_PER_MINUTE / counters.busy_seconds : 0;
+	char line[LINE_BYTES];
+
+	(void)snprintf(line, sizeof line, "pods: %u bound, %.1f per minute, %u filter calls; promised twice: %u",
+	               counters.scheduler.bound, per_minute, counters.scheduler.filter_calls, counters.promised_twice);
+	append_cut(&view->waiting, line, columns);
+	(void)snprintf(line, sizeof line, "%-15s %7s %-8s %-9s %5s %7s  %s", "pod", "volumes", "expected", "node",
+	               "calls", "seconds", "last action");
+	append_cut(&view->waiting, line, columns);
+	for (unsigned i = 0; i < count && i < rows; i++)
+		draw_pod(view, i, columns);
+	if (count > rows) {
+		(void)snprintf(line, sizeof line, "and %u more pod%s", count - rows, count - rows == 1 ? "" : "s");
+		append_cut(&view->waiting, line, columns);
+	}
+}
+
 static void draw(void *context)
 {
 	struct live_view *view = context;
 	unsigned vms = view->workload->options.vms;
 	struct winsize size;
-	unsigned columns = USUAL_COLUMNS, rows = USUAL_ROWS, shown;
+	unsigned columns = USUAL_COLUMNS, rows = USUAL_ROWS, shown, pod_rows = 0;
 	char line[LINE_BYTES];
 
 	loop_timer_start(view->loop, &view->timer, NS_PER_S / LIVE_VIEW_REDRAWS_PER_S, draw, view);
@@ -178,6 +220,12 @@ static void draw(void *context)
 		rows = size.ws_row;
 	}
 	shown = rows > ROWS_BESIDE_VMS ? rows - ROWS_BESIDE_VMS : 1;
+	/* Half of the room is for pods, and what VMs leave. */
+	if (view->pods != NULL) {
+		pod_rows = shown > ROWS_BESIDE_PODS ? shown - ROWS_BESIDE_PODS : 1;
+		shown = vms < (pod_rows + 1) / 2 ? vms : (pod_rows + 1) / 2;
+		pod_rows = pod_rows > shown ? pod_rows - shown : 1;
+	}
 	buffer_append_text(&view->waiting, HOME);
 	draw_head(view, columns);
 	for (unsigned i = 0; i < vms && i < shown; i++)
@@ -186,6 +234,8 @@ static void draw(void *context)
 		(void)snprintf(line, sizeof line, "and %u more VM%s", vms - shown, vms - shown == 1 ? "" : "s");
 		append_cut(&view->waiting, line, columns);
 	}
+	if (view->pods != NULL)
+		draw_pods(view, pod_rows, columns);
 	append_cut(&view->waiting, view->last_event, columns);
 	buffer_append_text(&view->waiting, CLEAR_BELOW);
 	if (view->waiting.failed)
@@ -210,6 +260,22 @@ void live_view_vm_event(struct live_view *view, unsigned vm, const char *format,
 	if (view->table)
 		return;
 	(void)snprintf(line, sizeof line, "%7.3fs %s: %s\n", elapsed_s, cluster_vm_name(view->cluster, vm), text);
+	put_line(view, line);
+}
+
+void live_view_pod_event(struct live_view *view, unsigned pod, const char *format, ...)
+{
+	double elapsed_s = (double)(loop_now_ns(view->loop) - view->start_ns) / NS_PER_S;
+	char line[LINE_BYTES];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void)vsnprintf(view->pod_actions[pod], sizeof view->pod_actions[pod], format, arguments);
+	va_end(arguments);
+	if (view->table)
+		return;
+	(void)snprintf(line, sizeof line, "%7.3fs %s: %s\n", elapsed_s,
+	               pod_cluster_workload(view->pods)->pods[pod].name, view->pod_actions[pod]);
 	put_line(view, line);
 }
 
@@ -251,6 +317,15 @@ struct live_view *live_view_create(struct loop *loop, const struct workload *wor
 	view->descriptor = table ? STDOUT_FILENO : STDERR_FILENO;
 	buffer_init(&view->waiting, WAITING_BYTES_MAX);
 	return view;
+}
+
+bool live_view_show_pods(struct live_view *view, const struct pod_cluster *pods, struct error *err)
+{
+	view->pod_actions = memory_allocate(pod_cluster_workload(pods)->pod_count * sizeof *view->pod_actions);
+	if (view->pod_actions == NULL)
+		return error_set(err, ERROR_NO_MEMORY, "out of memory for the view");
+	view->pods = pods;
+	return true;
 }
 
 void live_view_start(struct live_view *view, const struct cluster *cluster)
@@ -301,5 +376,6 @@ void live_view_destroy(struct live_view *view)
 	flush(view, LAST_WAIT_MS);
 	buffer_destroy(&view->waiting);
 	memory_release(view->actions);
+	memory_release(view->pod_actions);
 	memory_release(view);
 }

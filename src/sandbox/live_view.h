@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "sandbox/cluster.h"
+#include "sandbox/pod_cluster.h"
 #include "sandbox/workload.h"
 
 struct live_view;
@@ -37,6 +38,11 @@ void live_view_set_phase(struct live_view *view, unsigned phase);
 /* Which peers are away, by their names; "": none. Copied, and cut if it is long. */
 void live_view_set_outages(struct live_view *view, const char *peers);
 
+/* Pods are shown too; pods must outlive the view's use. */
+bool live_view_show_pods(struct live_view *view, const struct pod_cluster *pods, struct error *err);
+/* Something happened to a pod. */
+void live_view_pod_event(struct live_view *view, unsigned pod, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Something happened to a VM of the cluster … */
 void live_view_vm_event(struct live_view *view, unsigned vm, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

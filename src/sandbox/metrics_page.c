@@ -242,12 +242,17 @@ static void append_escaped(struct buffer *out, const char *text)
 }
 
 /* Labels stand sorted by name: what comes before "host", the host, and what comes after it. */
+static const char *prefix_of(const struct metrics_page *page)
+{
+	return page->prefix != NULL ? page->prefix : "host_";
+}
+
 static void append_sample(struct writer *writer, const struct family *family, const char *before, const char *after,
                           double value)
 {
 	struct buffer *out = writer->out;
 
-	buffer_append_format(out, "host_%s{%s,host=\"", family->name, before);
+	buffer_append_format(out, "%s%s{%s,host=\"", prefix_of(writer->page), family->name, before);
 	append_escaped(out, writer->page->host_name);
 	buffer_append_format(out, "\"%s} ", after);
 	if (!json_text_append_number(out, value, false))
@@ -340,8 +345,9 @@ static void append_family(struct writer *writer, const struct family *family)
 	char before[LABELS_BYTES];
 
 	memcpy(&value, (const char *)&writer->figures + family->figure, sizeof value);
-	buffer_append_format(writer->out, "# HELP host_%s %s\n# TYPE host_%s %s\n", family->name, family->name,
-	                     family->name, family->is_counter ? "counter" : "gauge");
+	buffer_append_format(writer->out, "# HELP %s%s %s\n# TYPE %s%s %s\n", prefix_of(writer->page), family->name,
+	                     family->name, prefix_of(writer->page), family->name,
+	                     family->is_counter ? "counter" : "gauge");
 	switch (family->about) {
 	case ABOUT_MACHINE:
 		snprintf(before, sizeof before, "collector=\"%s\"", family->collector);

@@ -27,6 +27,7 @@ struct metrics_page {
 	double load_average_1_min, load_average_5_min, load_average_15_min;
 	double busy_cpu_s;  /* of all CPUs together, since boot */
 	uint32_t cpu_milli; /* plugged; a part of a CPU shows as a whole one */
+	const char *prefix; /* of the families' names; NULL: "host_" */
 	/* About this much is added: more disks, then more mounts. Up to METRICS_PAGE_PADDING_KB_MAX. */
 	unsigned padding_kb;
 };

@@ -142,6 +142,11 @@ struct neonvm_controller *neonvm_controller_create(struct loop *loop, struct obj
 	return controller;
 }
 
+void neonvm_controller_be_late_2023(struct neonvm_controller *controller)
+{
+	controller->late_2023 = true;
+}
+
 void neonvm_controller_destroy(struct neonvm_controller *controller)
 {
 	if (controller == NULL)

@@ -45,6 +45,8 @@ struct neonvm_handler {
 struct neonvm_controller *neonvm_controller_create(struct loop *loop, struct object_store *store, double speed,
                                                    const struct neonvm_handler *handler, void *context,
                                                    struct error *err);
+/* Scales VMs as in late 2023: by one CPU and one slot of memory in a pass (3.4, 3.2.2). Before there is a VM. */
+void neonvm_controller_be_late_2023(struct neonvm_controller *controller);
 void neonvm_controller_destroy(struct neonvm_controller *controller); /* NULL is fine */
 
 /* Where the VM's pods run from now on. May come before the VM is in the store. */

@@ -1,6 +1,6 @@
 /*
  * What the parts of the stand-in NeonVM controller share: neonvm_controller.c (which VMs there are, and when each has its pass), neonvm_pass.c
- * (what a pass does), neonvm_machine.c (the hypervisor), neonvm_pod.c (runner pods).
+ * (what a pass does), neonvm_pass_2023.c (what it did in late 2023), neonvm_machine.c (the hypervisor), neonvm_pod.c (runner pods).
  */
 #ifndef BALLAST_SANDBOX_NEONVM_INTERNAL_H
 #define BALLAST_SANDBOX_NEONVM_INTERNAL_H
@@ -65,6 +65,7 @@ struct neonvm_controller {
 	struct loop *loop;
 	struct object_store *store;
 	double speed;
+	bool late_2023;
 	struct neonvm_handler handler;
 	void *context;
 	struct vm *vms;

@@ -8,19 +8,7 @@
 #include "base/clock.h"
 #include "codec/quantity.h"
 #include "codec/rfc3339.h"
-#include "sandbox/neonvm_internal.h"
-
-enum { CPU_MILLI = 1000 };
-
-struct pass {
-	struct vm *vm;
-	struct object_edit edit;
-	struct vm_view view; /* as the pass found it */
-	struct json_node *status;
-	struct slice phase; /* at its end */
-	bool ok;            /* nothing has failed so far: only then is it written */
-	bool copies;        /* the pod's labels and annotations are looked after */
-};
+#include "sandbox/neonvm_pass.h"
 
 /* ---- writing status ---- */
 
@@ -34,18 +22,18 @@ static void set_text(struct pass *pass, const char *key, const char *text)
 	set(pass, key, json_tree_string(&pass->edit.arena, slice_of(text)));
 }
 
-static void set_phase(struct pass *pass, const char *phase)
+void neonvm_pass_set_phase(struct pass *pass, const char *phase)
 {
 	pass->phase = slice_of(phase);
 	set_text(pass, "phase", phase);
 }
 
-static void set_cpus(struct pass *pass, uint32_t milli)
+void neonvm_pass_set_cpus(struct pass *pass, uint32_t milli)
 {
 	struct buffer text;
 
-	if (milli % CPU_MILLI == 0) {
-		set(pass, "cpus", json_tree_number(&pass->edit.arena, milli / CPU_MILLI));
+	if (milli % NEONVM_CPU_MILLI == 0) {
+		set(pass, "cpus", json_tree_number(&pass->edit.arena, milli / NEONVM_CPU_MILLI));
 		return;
 	}
 	buffer_init(&text, 64);
@@ -54,7 +42,7 @@ static void set_cpus(struct pass *pass, uint32_t milli)
 	buffer_destroy(&text);
 }
 
-static void set_memory(struct pass *pass, uint64_t bytes)
+void neonvm_pass_set_memory(struct pass *pass, uint64_t bytes)
 {
 	struct buffer text;
 
@@ -110,12 +98,12 @@ static void copy_revision(struct pass *pass)
 
 /* ---- scaling ---- */
 
-static uint32_t whole_cpus(uint32_t milli)
+uint32_t neonvm_whole_cpus(uint32_t milli)
 {
-	return milli / CPU_MILLI + (milli % CPU_MILLI != 0 ? 1 : 0);
+	return milli / NEONVM_CPU_MILLI + (milli % NEONVM_CPU_MILLI != 0 ? 1 : 0);
 }
 
-static uint64_t wanted_memory(const struct vm_view *view)
+uint64_t neonvm_wanted_memory(const struct vm_view *view)
 {
 	return (uint64_t)view->slots_use * view->slot_bytes;
 }
@@ -123,14 +111,15 @@ static uint64_t wanted_memory(const struct vm_view *view)
 /* Whether the guest has what the spec wants. */
 static bool is_at_size(const struct vm *vm, const struct vm_view *view)
 {
-	return vm->machine.quota_milli == view->cpu_use_milli && vm->machine.cpus == whole_cpus(view->cpu_use_milli) &&
-	       neonvm_memory(vm) == wanted_memory(view);
+	return vm->machine.quota_milli == view->cpu_use_milli &&
+	       vm->machine.cpus == neonvm_whole_cpus(view->cpu_use_milli) &&
+	       neonvm_memory(vm) == neonvm_wanted_memory(view);
 }
 
 /* One action (3.4.2); true if there was nothing left to do. */
 static bool scale_cpu(struct machine *machine, uint32_t use_milli)
 {
-	uint32_t wanted = whole_cpus(use_milli);
+	uint32_t wanted = neonvm_whole_cpus(use_milli);
 
 	if (machine->cpus < wanted)
 		machine->cpus++;
@@ -147,14 +136,14 @@ static bool scale_cpu(struct machine *machine, uint32_t use_milli)
 static void finish_scaling(struct pass *pass, bool cpu_done)
 {
 	struct vm *vm = pass->vm;
-	uint64_t wanted = wanted_memory(&pass->view);
+	uint64_t wanted = neonvm_wanted_memory(&pass->view);
 	uint64_t there = neonvm_memory(vm);
 
 	neonvm_ask_memory(vm, wanted);
-	set_memory(pass, there);
+	neonvm_pass_set_memory(pass, there);
 	if (!cpu_done || there != wanted)
 		return;
-	set_phase(pass, "Running");
+	neonvm_pass_set_phase(pass, "Running");
 	copy_revision(pass);
 }
 
@@ -165,12 +154,12 @@ static bool pass_scaling(struct pass *pass)
 	uint32_t found_milli = machine_cpu_milli(&vm->machine);
 	bool cpu_done;
 
-	if (vm->machine.cpus > whole_cpus(pass->view.cpu_use_milli)) {
+	if (vm->machine.cpus > neonvm_whole_cpus(pass->view.cpu_use_milli)) {
 		vm->unplugging = true;
 		return false;
 	}
 	cpu_done = scale_cpu(&vm->machine, pass->view.cpu_use_milli);
-	set_cpus(pass, found_milli);
+	neonvm_pass_set_cpus(pass, found_milli);
 	finish_scaling(pass, cpu_done);
 	return true;
 }
@@ -189,7 +178,7 @@ static void begin_migration(struct pass *pass)
 		return;
 	}
 	neonvm_pod_start(vm, vm->target_pod);
-	set_phase(pass, "PreMigrating");
+	neonvm_pass_set_phase(pass, "PreMigrating");
 }
 
 static void pass_running(struct pass *pass)
@@ -199,10 +188,12 @@ static void pass_running(struct pass *pass)
 
 	set_text(pass, "podIP", vm->place.pod_ip);
 	set_text(pass, "node", vm->place.node);
-	set_cpus(pass, machine_cpu_milli(&vm->machine));
-	set_memory(pass, neonvm_memory(vm));
+	if (vm->controller->late_2023)
+		neonvm_pass_set_quota(pass);
+	neonvm_pass_set_cpus(pass, machine_cpu_milli(&vm->machine));
+	neonvm_pass_set_memory(pass, neonvm_memory(vm));
 	if (!is_at_size(vm, view))
-		set_phase(pass, "Scaling");
+		neonvm_pass_set_phase(pass, "Scaling");
 	else if (vm->migration_wanted)
 		begin_migration(pass);
 	else
@@ -211,8 +202,9 @@ static void pass_running(struct pass *pass)
 
 static void pass_fresh(struct pass *pass)
 {
-	set(pass, "restartCount", json_tree_number(&pass->edit.arena, 0));
-	set_phase(pass, "Pending");
+	if (!pass->vm->controller->late_2023)
+		set(pass, "restartCount", json_tree_number(&pass->edit.arena, 0));
+	neonvm_pass_set_phase(pass, "Pending");
 	set_condition(pass, "Unknown", "Creating VirtualMachine");
 }
 
@@ -223,7 +215,7 @@ static void boot(struct pass *pass)
 
 	machine_set_cpu(machine, pass->view.cpu_min_milli);
 	machine->memory_from = machine->memory_target = (uint64_t)pass->view.slots_min * pass->view.slot_bytes;
-	set_phase(pass, "Running");
+	neonvm_pass_set_phase(pass, "Running");
 	set_text(pass, "podIP", pass->vm->place.pod_ip);
 	set_condition(pass, "True", "Pod for VirtualMachine created successfully");
 	copy_revision(pass);
@@ -248,7 +240,7 @@ static void pass_pending(struct pass *pass)
 	else if (strcmp(phase, "Running") == 0)
 		boot(pass);
 	else if (strcmp(phase, "Failed") == 0)
-		set_phase(pass, "Failed");
+		neonvm_pass_set_phase(pass, "Failed");
 	else if (!loop_timer_running(&vm->ready_timer))
 		neonvm_pod_start(vm, vm->pod);
 }
@@ -261,7 +253,7 @@ static bool pod_ended(struct pass *pass)
 	neonvm_pod_phase(pass->vm, pass->vm->pod, phase);
 	if (strcmp(phase, "Running") == 0)
 		return false;
-	set_phase(pass, strcmp(phase, "Succeeded") == 0 ? "Succeeded" : "Failed");
+	neonvm_pass_set_phase(pass, strcmp(phase, "Succeeded") == 0 ? "Succeeded" : "Failed");
 	return true;
 }
 
@@ -289,8 +281,13 @@ static void pass_ended(struct pass *pass)
 	vm->pod[0] = '\0';
 	for (size_t i = 0; i < sizeof FORGOTTEN / sizeof *FORGOTTEN; i++)
 		json_tree_remove(pass->status, slice_of(FORGOTTEN[i]));
+	if (vm->controller->late_2023) {
+		json_tree_remove(pass->status, SLICE("phase"));
+		pass->phase = SLICE("");
+		return;
+	}
 	set(pass, "restartCount", json_tree_number(&pass->edit.arena, pass->view.restart_count + 1));
-	set_phase(pass, "Pending");
+	neonvm_pass_set_phase(pass, "Pending");
 }
 
 static void pass_pre_migrating(struct pass *pass)
@@ -301,7 +298,7 @@ static void pass_pre_migrating(struct pass *pass)
 	neonvm_pod_phase(vm, vm->target_pod, phase);
 	if (strcmp(phase, "Running") != 0)
 		return;
-	set_phase(pass, "Migrating");
+	neonvm_pass_set_phase(pass, "Migrating");
 	vm->migrated_at_ns = loop_now_ns(vm->controller->loop) + neonvm_scaled(vm->controller, NEONVM_MIGRATION_MS);
 }
 
@@ -319,7 +316,7 @@ static void pass_migrating(struct pass *pass)
 	vm->migration_wanted = false;
 	set_text(pass, "podName", vm->pod);
 	set_text(pass, "podIP", vm->place.pod_ip);
-	set_phase(pass, "Running");
+	neonvm_pass_set_phase(pass, "Running");
 }
 
 /* ---- a pass ---- */
@@ -380,6 +377,8 @@ static bool work(struct pass *pass)
 
 	if (write_main(pass))
 		return true;
+	if (scaling && pass->vm->controller->late_2023 && neonvm_pass_give_up_unplugging(pass))
+		return true;
 	pass->status = json_tree_ensure(&pass->edit.arena, pass->edit.root, SLICE("status"));
 	if (pass->status == NULL) {
 		pass->ok = false;
@@ -398,6 +397,8 @@ static bool work(struct pass *pass)
 		pass->ok = false;
 	else if (running)
 		pass_running(pass);
+	else if (scaling && pass->vm->controller->late_2023)
+		neonvm_pass_scale_late_2023(pass);
 	else if (scaling)
 		return pass_scaling(pass);
 	else if (slice_equal_text(phase, "PreMigrating"))
@@ -425,8 +426,8 @@ static void conclude(struct pass *pass)
 	object_edit_end(&pass->edit);
 	if (vm->gone)
 		return;
-	/* A pass that failed is repeated. */
-	neonvm_pass_later(vm, hurry || !ok ? NEONVM_PASS_SCALING_MS : NEONVM_PASS_IDLE_MS);
+	/* A pass that failed is repeated. In late 2023 every phase was looked at each second. */
+	neonvm_pass_later(vm, hurry || !ok || vm->controller->late_2023 ? NEONVM_PASS_SCALING_MS : NEONVM_PASS_IDLE_MS);
 	neonvm_tell(vm, phase, settled);
 }
 

@@ -5,22 +5,29 @@
 #include "codec/duration_text.h"
 #include "sandbox/workload.h"
 
+/* As on the command line; a vm-monitor has a number besides. */
+static const char *const NAMES[] = {
+	[OUTAGE_PLUGIN] = "plugin",
+	[OUTAGE_API] = "api",
+	[OUTAGE_EXTENDER] = "extender",
+	[OUTAGE_RECEIVER] = "receiver",
+};
+
 static bool parse_peer(struct slice peer, struct outage *ret_outage, struct error *err)
 {
 	struct slice rest = peer;
 	uint64_t number;
 
-	if (slice_equal_text(peer, "plugin")) {
-		ret_outage->peer = OUTAGE_PLUGIN;
-		return true;
-	}
-	if (slice_equal_text(peer, "api")) {
-		ret_outage->peer = OUTAGE_API;
-		return true;
+	for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+		if (NAMES[i] != NULL && slice_equal_text(peer, NAMES[i])) {
+			ret_outage->peer = (enum outage_peer)i;
+			return true;
+		}
 	}
 	if (!slice_equal_text(slice_take_until(&rest, ':'), "monitor") || !slice_to_u64(rest, &number) || number == 0 ||
 	    number > WORKLOAD_VMS_MAX)
-		return error_set(err, ERROR_SYNTAX, "\"%.*s\" is none of plugin, api, monitor:N", SLICE_ARGS(peer));
+		return error_set(err, ERROR_SYNTAX, "\"%.*s\" is none of plugin, api, extender, receiver, monitor:N",
+		                 SLICE_ARGS(peer));
 	ret_outage->peer = OUTAGE_MONITOR;
 	ret_outage->vm = (unsigned)number - 1;
 	return true;
@@ -60,8 +67,15 @@ bool outage_parse(struct slice text, struct outage *ret_outage, struct error *er
 	return true;
 }
 
+bool outage_concerns_vms(const struct outage *outage)
+{
+	return outage->peer != OUTAGE_RECEIVER && outage->peer != OUTAGE_EXTENDER;
+}
+
 static bool concerns(const struct outage *outage, unsigned vm)
 {
+	if (!outage_concerns_vms(outage))
+		return false;
 	return outage->peer != OUTAGE_MONITOR || outage->vm == vm;
 }
 
@@ -84,7 +98,7 @@ void outage_print_option(const struct outage *outage, char text[OUTAGE_PEER_BYTE
 	if (outage->peer == OUTAGE_MONITOR)
 		(void)snprintf(text, OUTAGE_PEER_BYTES, "monitor:%u", outage->vm + 1);
 	else
-		(void)snprintf(text, OUTAGE_PEER_BYTES, "%s", outage->peer == OUTAGE_PLUGIN ? "plugin" : "api");
+		(void)snprintf(text, OUTAGE_PEER_BYTES, "%s", NAMES[outage->peer]);
 }
 
 void outage_print_peer(const struct outage *outage, char *text, size_t size)
@@ -98,6 +112,12 @@ void outage_print_peer(const struct outage *outage, char *text, size_t size)
 		break;
 	case OUTAGE_API:
 		(void)snprintf(text, size, "Kubernetes API");
+		break;
+	case OUTAGE_EXTENDER:
+		(void)snprintf(text, size, "extender");
+		break;
+	case OUTAGE_RECEIVER:
+		(void)snprintf(text, size, "event receiver");
 		break;
 	}
 }

@@ -102,7 +102,7 @@ bool report_init(struct report *report, const struct judge *judge, const struct 
 	*report = (struct report){
 		.anything_judged = judge->judgements > 0,
 		.message = {
-			.generation = SLICE("B"),
+			.generation = slice_of(sandbox_generation_name(&options->generation)),
 			.seed = options->seed,
 			.duration_seconds = (double)duration_ms / 1000,
 			.speed = options->speed,
@@ -110,7 +110,8 @@ bool report_init(struct report *report, const struct judge *judge, const struct 
 			.phases = judge->phase + 1,
 			.ignored_vms = cluster_vm_count(cluster) - options->vms,
 			.vms_count = options->vms,
-			.scheduler = { .requests = scheduler.requests, .denials = scheduler.denials },
+			.scheduler = { .requests = scheduler.requests, .denials = scheduler.denials,
+			               .protocol_version = slice_of(plugin_release_version_name(scheduler.version)) },
 			.api = { .lists = api.lists, .watches = api.watches, .patches = api.patches },
 			.agent = { .max_resident_kib = usage->max_resident_kib, .cpu_seconds = (double)usage->cpu_us / 1e6 },
 		},
@@ -135,8 +136,19 @@ bool report_init(struct report *report, const struct judge *judge, const struct 
 	return true;
 }
 
+bool report_add_pods(struct report *report, unsigned count, struct error *err)
+{
+	report->pods = memory_allocate((count + 1) * sizeof *report->pods);
+	report->message.pods = memory_allocate((count + 1) * sizeof *report->message.pods);
+	report->message.pods_count = count;
+	return (report->pods != NULL && report->message.pods != NULL) ||
+	       error_set(err, ERROR_NO_MEMORY, "out of memory for the report");
+}
+
 void report_destroy(struct report *report)
 {
+	memory_release(report->message.pods);
+	memory_release(report->pods);
 	memory_release(report->message.vms);
 	memory_release(report->mismatches);
 	memory_release(report->goals);
@@ -188,6 +200,38 @@ static void print_count(struct buffer *out, unsigned count, const char *what, co
 	buffer_append_format(out, "%u %s%s%s", count, what, count == 1 ? "" : plural_ending, next);
 }
 
+static void print_pods(const struct sandbox_report_report *message, struct buffer *out)
+{
+	const struct sandbox_report_placement *placement = &message->placement;
+
+	buffer_append_text(out, "pod             volumes node      calls  seconds expected judged\n");
+	for (size_t i = 0; i < message->pods_count; i++) {
+		const struct sandbox_report_pod *pod = &message->pods[i];
+
+		buffer_append_format(out, "%-15.*s %7u %-9.*s %5u  ", SLICE_ARGS(pod->name), pod->volumes,
+		                     SLICE_ARGS(pod->has_node ? pod->node : SLICE("-")), pod->filter_calls);
+		if (pod->has_seconds_to_bind)
+			buffer_append_format(out, "%7.1f", pod->seconds_to_bind);
+		else
+			buffer_append_format(out, "%7s", "-");
+		buffer_append_format(out, " %-8.*s %s\n", SLICE_ARGS(pod->expected), pod->judged ? "yes" : "no");
+	}
+	buffer_append_format(out, "\nplacement         %u bound", placement->bound);
+	if (placement->has_pods_per_minute)
+		buffer_append_format(out, ", %.1f pods per minute", placement->pods_per_minute);
+	buffer_append_text(out, ", ");
+	print_count(out, placement->filter_calls, "filter call", "s", "");
+	buffer_append_format(out, " (%u failed)\n", placement->failed_filter_calls);
+	buffer_append_format(out,
+	                     "capacity          %u promised twice; %u reservations granted, %u rejected; %u volumes "
+	                     "made, %u refused\n",
+	                     message->capacity.promised_twice, message->capacity.reserved, message->capacity.rejected,
+	                     message->capacity.volumes, message->capacity.refused_volumes);
+	buffer_append_format(out, "extender          %.1f MiB resident, %.2f s of CPU, %u restart%s\n",
+	                     (double)message->extender.max_resident_kib / 1024, message->extender.cpu_seconds,
+	                     message->extender.restarts, plural(message->extender.restarts));
+}
+
 static void print_sums(const struct sandbox_report_report *message, struct buffer *out)
 {
 	buffer_append_text(out, "scheduler plugin  ");
@@ -204,8 +248,18 @@ static void print_sums(const struct sandbox_report_report *message, struct buffe
 	print_count(out, message->api.patches, "patch", "es", "\n");
 	buffer_append_format(out, "agent             %.1f MiB resident, %.2f s of CPU\n",
 	                     (double)message->agent.max_resident_kib / 1024, message->agent.cpu_seconds);
+	buffer_append_format(out, "billing           %llu of %.1f CPU-seconds used, ",
+	                     (unsigned long long)message->billing.billed_cpu_seconds,
+	                     message->billing.expected_cpu_seconds);
+	print_count(out, message->billing.duplicates, "duplicate", "s", ", ");
+	buffer_append_format(out, "%u lost; %u scaling events\n", message->billing.lost,
+	                     message->billing.scaling_events);
 	buffer_append_text(out, "left alone        ");
 	print_count(out, message->ignored_vms, "VM", "s", " not to be scaled\n");
+	for (size_t i = 0; i < message->faults_count; i++)
+		buffer_append_format(out, "%s%.*s %u%s", i == 0 ? "faults            " : ", ",
+		                     SLICE_ARGS(message->faults[i].kind), message->faults[i].count,
+		                     i + 1 == message->faults_count ? "\n" : "");
 	for (size_t i = 0; i < message->outages_count; i++)
 		buffer_append_format(out, "%s%.*s from %g s to %g s%s", i == 0 ? "outages           " : ", ",
 		                     SLICE_ARGS(message->outages[i].peer), message->outages[i].start_seconds,
@@ -217,15 +271,21 @@ bool report_print_text(const struct report *report, struct buffer *out, struct e
 {
 	const struct sandbox_report_report *message = &report->message;
 
-	buffer_append_format(out, "ballast sandbox: %u VM%s on %u node%s, seed %llu, speed %g, %.1f s, %u phase%s\n\n",
-	                     (unsigned)message->vms_count, plural(message->vms_count), message->nodes,
-	                     plural(message->nodes), (unsigned long long)message->seed, message->speed,
-	                     message->duration_seconds, message->phases, plural(message->phases));
-	buffer_append_text(out, "VM           workload    range  final  goal judged  patches   up  down  denied  "
-	                        "phase: seconds to its goal\n");
+	buffer_append_format(
+		out, "ballast sandbox: %u VM%s on %u node%s, %sseed %llu, speed %g, %.1f s, %u phase%s\n\n",
+		(unsigned)message->vms_count, plural(message->vms_count), message->nodes, plural(message->nodes),
+		slice_equal_text(message->generation, "A") ? "generation A, " : "", (unsigned long long)message->seed,
+		message->speed, message->duration_seconds, message->phases, plural(message->phases));
+	if (message->vms_count > 0)
+		buffer_append_text(out,
+		                   "VM           workload    range  final  goal judged  patches   up  down  denied  "
+		                   "phase: seconds to its goal\n");
 	for (size_t i = 0; i < message->vms_count; i++)
 		print_vm(&message->vms[i], out);
-	buffer_append_char(out, '\n');
+	if (message->vms_count > 0)
+		buffer_append_char(out, '\n');
+	if (message->pods_count > 0)
+		print_pods(message, out);
 	print_sums(message, out);
 	if (message->mismatches_count == 0 && !report->anything_judged)
 		buffer_append_text(out, "Ended before anything could be judged.\n");

@@ -45,10 +45,20 @@ void sandbox_finish(struct sandbox *sandbox, bool phase_complete, bool judged)
 	loop_timer_stop(sandbox->loop, &sandbox->phase_timer);
 	loop_timer_stop(sandbox->loop, &sandbox->end_timer);
 	for (size_t i = 0; i < sandbox->options->outage_count; i++) {
+		/* The receiver matters to the agents as long as they live. */
+		if (sandbox->options->outages[i].peer == OUTAGE_RECEIVER)
+			continue;
 		loop_timer_stop(sandbox->loop, &sandbox->outages[i].start);
 		loop_timer_stop(sandbox->loop, &sandbox->outages[i].end);
 	}
+	/* An end that nobody could foresee comes amid faults. */
+	if (sandbox->options->faults != FAULTS_NONE && !sandbox->faults.quiet)
+		judge_disturbed(&sandbox->judge, sandbox->duration_ns);
+	sandbox_faults_stop(sandbox);
+	sandbox_events_end(sandbox);
+	sandbox->events.voided = !judged;
 	if (judged) {
+		sandbox_pods_judge(sandbox);
 		judge_phase_end(&sandbox->judge, sandbox->cluster, sandbox->duration_ns, phase_complete);
 		judge_end(&sandbox->judge, sandbox->cluster);
 	} else {
@@ -126,7 +136,9 @@ static void begin_phase(struct sandbox *sandbox)
 	cluster_begin_phase(sandbox->cluster, sandbox->phase);
 	judge_phase_begin(&sandbox->judge, sandbox->cluster, sandbox->phase, sandbox_elapsed_ns(sandbox));
 	live_view_set_phase(sandbox->view, sandbox->phase);
-	tell_phase(sandbox);
+	if (sandbox->options->vms > 0)
+		tell_phase(sandbox);
+	sandbox_faults_begin_phase(sandbox);
 	start_timer_at(sandbox, &sandbox->phase_timer, (sandbox->phase + 1) * sandbox->workload->phase_length_ns,
 	               on_phase_end, sandbox);
 }
@@ -179,7 +191,12 @@ static void set_away(struct sandbox_outage *outage, bool away)
 	outage_print_peer(outage->outage, peer, sizeof peer);
 	live_view_event(sandbox->view, "outage: %s is %s", peer, away ? "away" : "back");
 	show_outages(sandbox);
-	if (!cluster_set_away(sandbox->cluster, outage->outage, away, &err))
+	bool ok = sandbox_events_outage(sandbox, outage->outage, away, &err) &&
+	          (outage->outage->peer == OUTAGE_EXTENDER
+	                   ? sandbox_extender_set_away(sandbox, away, &err)
+	                   : cluster_set_away(sandbox->cluster, outage->outage, away, &err));
+
+	if (!ok)
 		judge_mismatch(&sandbox->judge, "outage of the %s: %s", peer, err.text);
 }
 
@@ -237,7 +254,12 @@ static void on_monitor(void *context, unsigned vm, const char *text)
 	live_view_vm_event(sandbox->view, vm, "%s", text);
 }
 
-static void on_accept_error(void *context, const struct error *err)
+static void on_cpu(void *context, unsigned vm, uint32_t cpu_milli)
+{
+	sandbox_events_cpu(context, vm, cpu_milli);
+}
+
+void sandbox_on_accept_error(void *context, const struct error *err)
 {
 	struct sandbox *sandbox = context;
 	struct rlimit limit = { .rlim_cur = 0 };
@@ -289,7 +311,8 @@ static bool set_up(struct sandbox *sandbox, struct error *err)
 		.on_patched = on_patched,
 		.on_short_permit = on_short_permit,
 		.on_monitor = on_monitor,
-		.on_accept_error = on_accept_error,
+		.on_cpu = on_cpu,
+		.on_accept_error = sandbox_on_accept_error,
 	};
 	const struct sandbox_options *options = sandbox->options;
 	const struct workload_options workload = {
@@ -297,6 +320,7 @@ static bool set_up(struct sandbox *sandbox, struct error *err)
 		.vms = options->vms,
 		.nodes = options->nodes,
 		.speed = options->speed,
+		.generation = options->generation,
 		.duration_ns = options->duration_ns,
 	};
 
@@ -312,10 +336,11 @@ static bool set_up(struct sandbox *sandbox, struct error *err)
 	if (sandbox->view == NULL)
 		return false;
 	sandbox->cluster = cluster_start(sandbox->loop, sandbox->workload, &handler, sandbox, err);
-	if (sandbox->cluster == NULL)
+	if (sandbox->cluster == NULL || !sandbox_events_prepare(sandbox, err))
 		return advise_on_address(err);
-	return agent_setup_create(&sandbox->setup, options->speed, cluster_token(sandbox->cluster),
-	                          cluster_ca_pem(sandbox->cluster), err);
+	return agent_setup_create(&sandbox->setup, options->speed, &options->generation, sandbox->events.address,
+	                          cluster_token(sandbox->cluster), cluster_ca_pem(sandbox->cluster), err) &&
+	       sandbox_pods_set_up(sandbox, err);
 }
 
 static void do_nothing(void *context)
@@ -338,10 +363,14 @@ static bool start(struct sandbox *sandbox, struct error *err)
 	sandbox->start_ns = loop_now_ns(sandbox->loop);
 	sandbox->started = true;
 	live_view_start(sandbox->view, sandbox->cluster);
+	sandbox_events_start(sandbox);
 	for (unsigned i = 0; i < cluster_agent_count(sandbox->cluster); i++) {
 		if (!sandbox_agent_start(sandbox, i, err))
 			return false;
 	}
+	if (!sandbox_pods_start(sandbox, err))
+		return false;
+	sandbox_faults_start(sandbox);
 	begin_phase(sandbox);
 	plan_outages(sandbox);
 	if (sandbox->options->stops_agent)
@@ -359,6 +388,8 @@ static bool print_report(struct sandbox *sandbox, struct error *err)
 
 	buffer_init(&text, REPORT_BYTES_MAX);
 	ok = report_init(&report, &sandbox->judge, sandbox->cluster, sandbox->duration_ns, &sandbox->usage, err) &&
+	     sandbox_pods_report(sandbox, &report, err) &&
+	     sandbox_events_describe(sandbox, &report.message.billing, err) &&
 	     (sandbox->options->report == SANDBOX_REPORT_JSON ? report_print_json(&report, &text, err)
 	                                                      : report_print_text(&report, &text, err));
 	if (ok && (fwrite(text.data, 1, text.length, stdout) != text.length || fflush(stdout) != 0))
@@ -378,6 +409,8 @@ static void tear_down(struct sandbox *sandbox)
 	for (unsigned i = 0; i < CLUSTER_AGENTS_MAX; i++)
 		child_process_destroy(sandbox->agents[i].process);
 	live_view_destroy(sandbox->view);
+	sandbox_pods_tear_down(sandbox);
+	sandbox_events_destroy(sandbox);
 	cluster_destroy(sandbox->cluster);
 	judge_destroy(&sandbox->judge);
 	sandbox_signals_end(sandbox);
@@ -400,9 +433,11 @@ bool sandbox_run(const struct sandbox_options *options, const char *program, str
 {
 	struct sandbox sandbox = { .options = options, .program = program, .signals = -1 };
 	bool ran = set_up(&sandbox, err) && start(&sandbox, err) && loop_run(sandbox.loop, err);
-	bool as_stated = ran && is_as_stated(&sandbox);
-	bool reported;
+	bool as_stated, reported;
 
+	if (ran)
+		sandbox_events_judge(&sandbox);
+	as_stated = ran && is_as_stated(&sandbox);
 	live_view_destroy(sandbox.view);
 	sandbox.view = NULL;
 	reported = ran && print_report(&sandbox, err);

@@ -15,7 +15,7 @@
 #include "sandbox/agent_log.h"
 
 enum {
-	AGENT_STOP_S = 10, /* from SIGTERM to SIGKILL */
+	AGENT_STOP_S = 5,  /* from SIGTERM to SIGKILL, beyond what an agent gives its events */
 	AGENT_HURRY_S = 2, /* from a second signal to SIGKILL, at most */
 };
 
@@ -25,9 +25,15 @@ void sandbox_agents_signal(struct sandbox *sandbox, int signal_number)
 		if (sandbox->agents[i].process != NULL)
 			child_process_signal(sandbox->agents[i].process, signal_number);
 	}
+	sandbox_extender_signal(sandbox, signal_number);
 }
 
 /* ---- the end ---- */
+
+static uint64_t stop_ns(const struct sandbox *sandbox)
+{
+	return (uint64_t)AGENT_STOP_S * NS_PER_S + sandbox->options->grace_ns;
+}
 
 static void on_late(void *context)
 {
@@ -43,9 +49,11 @@ static void on_late(void *context)
 			judge_mismatch(&sandbox->judge, "the agent of %s was killed because of a second Ctrl-C",
 			               agent->place.node);
 		else
-			judge_mismatch(&sandbox->judge, "the agent of %s didn't end within %d s of SIGTERM",
-			               agent->place.node, AGENT_STOP_S);
+			judge_mismatch(&sandbox->judge, "the agent of %s didn't end within %g s of SIGTERM",
+			               agent->place.node, (double)stop_ns(sandbox) / NS_PER_S);
 	}
+	if (sandbox_extender_is_late(sandbox))
+		judge_mismatch(&sandbox->judge, "the extender didn't end in time after SIGTERM");
 	sandbox_agents_signal(sandbox, SIGKILL);
 }
 
@@ -53,7 +61,7 @@ void sandbox_agents_stop(struct sandbox *sandbox)
 {
 	live_view_event(sandbox->view, "stopping the agents");
 	sandbox_agents_signal(sandbox, SIGTERM);
-	loop_timer_start(sandbox->loop, &sandbox->stop_timer, (uint64_t)AGENT_STOP_S * NS_PER_S, on_late, sandbox);
+	loop_timer_start(sandbox->loop, &sandbox->stop_timer, stop_ns(sandbox), on_late, sandbox);
 }
 
 void sandbox_agents_hurry(struct sandbox *sandbox)
@@ -64,7 +72,7 @@ void sandbox_agents_hurry(struct sandbox *sandbox)
 	if (sandbox->hurried || sandbox->agents_running == 0)
 		return;
 	sandbox->hurried = true;
-	if (passed_ns + wait_ns >= (uint64_t)AGENT_STOP_S * NS_PER_S)
+	if (passed_ns + wait_ns >= stop_ns(sandbox))
 		return;
 	live_view_event(sandbox->view, "asked again to end: agents are killed after %d s", AGENT_HURRY_S);
 	loop_timer_start(sandbox->loop, &sandbox->stop_timer, wait_ns, on_late, sandbox);
@@ -112,7 +120,7 @@ static void on_exit_of_agent(void *context, const struct child_exit *how)
 bool sandbox_agent_start(struct sandbox *sandbox, unsigned index, struct error *err)
 {
 	struct sandbox_agent *agent = &sandbox->agents[index];
-	const char *arguments[] = { "ballast", "agent", "--listen-address", NULL, NULL };
+	const char *arguments[] = { "ballast", "agent", "--listen-address", NULL, NULL, NULL, NULL };
 	struct child_options options = { .path = sandbox->program, .arguments = arguments, .end_signals_wait = true };
 	const char *log_path = sandbox->options->agent_log;
 	char room[AGENT_SETUP_LOG_PATH_BYTES];
@@ -120,6 +128,10 @@ bool sandbox_agent_start(struct sandbox *sandbox, unsigned index, struct error *
 	agent->sandbox = sandbox;
 	agent->place = cluster_agent_place(sandbox->cluster, index);
 	arguments[3] = agent->place.address;
+	if (sandbox->options->grace != NULL) {
+		arguments[4] = "--grace";
+		arguments[5] = sandbox->options->grace;
+	}
 	agent_setup_fill_environment(&sandbox->setup, &agent->place, &agent->environment);
 	options.environment = agent->environment.variables;
 	agent->log_start = agent_log_length(agent_setup_log_path(&sandbox->setup, agent->place.node, log_path, room));

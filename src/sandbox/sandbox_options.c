@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "agent/agent.h"
 #include "base/clock.h"
 #include "base/slice.h"
 #include "codec/duration_text.h"
@@ -44,6 +45,8 @@ static bool read_outages(struct sandbox_options *options, const struct sandbox_o
 
 		if (!outage_parse(slice_of(texts->outages[i]), outage, err))
 			return error_wrap(err, "--outage");
+		if (outage->peer == OUTAGE_EXTENDER && options->pods == 0)
+			return error_set(err, ERROR_LIMIT, "--outage: there is no extender without --pods");
 		if (outage->peer == OUTAGE_MONITOR && outage->vm >= options->vms)
 			return error_set(err, ERROR_LIMIT, "--outage: there is no VM %u, only %u", outage->vm + 1,
 			                 options->vms);
@@ -61,11 +64,33 @@ static bool read_times(struct sandbox_options *options, const struct sandbox_opt
 		if (options->duration_ns == 0)
 			return error_set(err, ERROR_LIMIT, "--duration: it must be longer than nothing");
 	}
+	options->grace = texts->grace;
+	options->grace_ns = (uint64_t)AGENT_GRACE_S * NS_PER_S;
+	if (texts->grace != NULL && !read_duration("--grace", texts->grace, &options->grace_ns, err))
+		return false;
+	if (options->grace_ns > (uint64_t)AGENT_GRACE_MAX_S * NS_PER_S)
+		return error_set(err, ERROR_LIMIT, "--grace: \"%s\" is more than 24h", texts->grace);
 	options->stops_agent = texts->stop_agent_at != NULL;
 	if (options->stops_agent &&
 	    !read_duration("--stop-agent-at", texts->stop_agent_at, &options->stop_agent_ns, err))
 		return false;
 	return true;
+}
+
+static bool read_pods(struct sandbox_options *options, const struct sandbox_option_texts *texts, struct error *err)
+{
+	options->wait_for_reservation_ns = 0;
+	if (options->vms == 0 && options->pods == 0)
+		return error_set(err, ERROR_LIMIT, "--vms: with 0 VMs there must be --pods");
+	if (texts->wait_for_reservation == NULL)
+		return true;
+	if (options->pods == 0)
+		return error_set(err, ERROR_LIMIT, "--wait-for-reservation: there is no extender without --pods");
+	if (!read_duration("--wait-for-reservation", texts->wait_for_reservation, &options->wait_for_reservation_ns,
+	                   err))
+		return false;
+	return options->wait_for_reservation_ns <= (uint64_t)SANDBOX_WAIT_MOST_S * NS_PER_S ||
+	       error_set(err, ERROR_LIMIT, "--wait-for-reservation: more than %d s", SANDBOX_WAIT_MOST_S);
 }
 
 /* The end must find the VMs at their sizes: whatever disturbs them ends in time. */
@@ -79,7 +104,8 @@ static bool check_end(const struct sandbox_options *options, struct error *err)
 	if (options->stops_agent && options->duration_ns != 0 && options->stop_agent_ns > options->duration_ns)
 		return error_set(err, ERROR_LIMIT, "--stop-agent-at: the run has ended by then");
 	for (size_t i = 0; i < options->outage_count; i++) {
-		if (end_ns != 0 && options->outages[i].end_ns + settle_ns > end_ns)
+		if (end_ns != 0 && outage_concerns_vms(&options->outages[i]) &&
+		    options->outages[i].end_ns + settle_ns > end_ns)
 			return error_set(err, ERROR_LIMIT,
 			                 "--outage: an outage must have ended %.1f s before the end of the run",
 			                 (double)settle_ns / NS_PER_S);
@@ -92,7 +118,10 @@ bool sandbox_options_read(struct sandbox_options *options, const struct sandbox_
 	options->speed = SANDBOX_DEFAULT_SPEED;
 	if (texts->speed != NULL && !read_speed(texts->speed, &options->speed, err))
 		return false;
-	return read_times(options, texts, err) && read_outages(options, texts, err) && check_end(options, err);
+	if (!sandbox_generation_read(&options->generation, texts->plugin_protocol, texts->metrics_prefix, err))
+		return false;
+	return read_pods(options, texts, err) && read_times(options, texts, err) && read_outages(options, texts, err) &&
+	       check_end(options, err);
 }
 
 uint64_t sandbox_options_end_ns(const struct sandbox_options *options)

@@ -28,6 +28,8 @@ struct scheduler_pod {
 	struct resources unit; /* of the last request; zero before it */
 	uint32_t overcommit_cpu_milli;
 	uint32_t overcommit_memory_milli;
+	struct resources maximum; /* that it may ever have; zero: not known */
+	uint64_t slot_bytes;      /* of a VM's memory */
 };
 
 struct scheduler_capacity {

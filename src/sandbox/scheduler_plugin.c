@@ -11,12 +11,12 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "gen/plugin.gen.h"
 #include "net/http_server.h"
 #include "sandbox/scheduler_capacity.h"
 
+#define GIB_BYTES (UINT64_C(1) << 30)
+
 enum {
-	PROTOCOL_VERSION = 7,
 	READ_BYTES_MAX = 1024,  /* surroundings 1.1.2 */
 	BODY_BYTES_MAX = 65536, /* what is taken in, to be cut */
 	ARENA_BYTES_MAX = 256 * 1024,
@@ -30,6 +30,9 @@ enum {
 /* On the VM (surroundings 1.4.1). */
 static const char APPROVED_KEY[] = "internal.autoscaling.neon.tech/resources-approved";
 
+/* What older releases call a compute unit. */
+static const struct resources OLD_UNIT = { .cpu_milli = 250, .mem_bytes = GIB_BYTES };
+
 struct pending_call {
 	struct pending_call *next;
 	struct scheduler_plugin *plugin;
@@ -37,7 +40,8 @@ struct pending_call {
 	struct loop_timer timer;
 	char name_space[SCHEDULER_NAME_BYTES];
 	char name[SCHEDULER_NAME_BYTES];
-	bool wants_more; /* than the last permit */
+	uint32_t version; /* of the request */
+	bool wants_more;  /* than the last permit */
 	struct resources last_permit;
 };
 
@@ -48,8 +52,10 @@ struct scheduler_plugin {
 	struct scheduler_plugin_handler handler;
 	void *context;
 	struct http_server *server; /* NULL during an outage */
+	const struct plugin_release *release;
 	struct scheduler_capacity capacity;
 	struct pending_call *pending;
+	struct faults *faults; /* NULL: none */
 	struct loop_timer grant_timer;
 	struct scheduler_plugin_counters counters;
 };
@@ -92,9 +98,7 @@ static void answer(void *context)
 		return;
 	}
 
-	struct plugin_plugin_response response = { .has_permit = true,
-		                                   .permit = { .cpu_milli = pod->reserved.cpu_milli,
-		                                               .mem_bytes = pod->reserved.mem_bytes } };
+	const uint32_t version = pending->version;
 	struct scheduler_plugin_answer told = {
 		.pod_name = pod->name,
 		.wanted = pod->requested,
@@ -103,42 +107,17 @@ static void answer(void *context)
 	};
 
 	forget_pending(pending);
+	plugin->counters.version = version;
 	if (told.denied)
 		plugin->counters.denials++;
 	buffer_init(&body, ANSWER_BYTES_MAX);
-	if (plugin_plugin_response_to_json(&response, &body, &err))
+	if (plugin_release_write(version, told.permit, OLD_UNIT, pod->slot_bytes, &body, &err))
 		http_call_respond(call, 200, "application/json", buffer_slice(&body));
 	else
 		refuse(plugin, call, 500, "request handler panicked");
 	buffer_destroy(&body);
 	if (plugin->handler.on_answer != NULL)
 		plugin->handler.on_answer(plugin->context, &told);
-}
-
-/* surroundings 1.2, rows 3 to 6: what is wrong with the request itself. */
-static bool check_request(const struct plugin_agent_request *request, char *text, size_t size)
-{
-	if (request->proto_version == 0) {
-		snprintf(text, size, "invalid protocol version <invalid: zero>");
-	} else if (request->proto_version != PROTOCOL_VERSION) {
-		static const char *const names[PROTOCOL_VERSION] = {
-			"", "v1.0", "v1.1", "v2.0", "v2.1", "v3.0", "v4.0"
-		};
-
-		if (request->proto_version < PROTOCOL_VERSION)
-			snprintf(text, size, "protocol version mismatch: need v5.0 but got %s",
-			         names[request->proto_version]);
-		else
-			snprintf(text, size, "protocol version mismatch: need v5.0 but got <unknown = v5.0 + %u>",
-			         request->proto_version - PROTOCOL_VERSION);
-	} else if (request->compute_unit.cpu_milli == 0) {
-		snprintf(text, size, "computeUnit fields must be non-zero: vCPUs must be non-zero");
-	} else if (request->compute_unit.mem_bytes == 0) {
-		snprintf(text, size, "computeUnit fields must be non-zero: mem must be non-zero");
-	} else {
-		return true;
-	}
-	return false;
 }
 
 static void annotate(struct scheduler_plugin *plugin, const struct scheduler_pod *pod, const char *key,
@@ -161,6 +140,23 @@ static struct resources resources_of(const struct plugin_resources *from)
 	return (struct resources){ .cpu_milli = from->cpu_milli, .mem_bytes = from->mem_bytes };
 }
 
+/*
+ * As older releases do (surroundings 1.7): at once, CPU to the milli and memory to the slot. A last permit, which came
+ * with 2.1, is believed as it is later.
+ */
+static unsigned book_old(struct scheduler_plugin *plugin, struct scheduler_pod *pod,
+                         const struct plugin_agent_request *request, struct pending_call *pending)
+{
+	pod->unit = (struct resources){ .cpu_milli = 1, .mem_bytes = pod->slot_bytes };
+	pod->requested = resources_of(&request->resources);
+	if (request->last_permit_presence == JSON_VALUE)
+		pod->reserved = resources_of(&request->last_permit);
+	pending->last_permit = pod->reserved;
+	pending->wants_more = resources_has_greater(pod->requested, pod->reserved);
+	scheduler_capacity_grant(&plugin->capacity, pod);
+	return ECHO_MS;
+}
+
 /* Books the request and says after how long the real plugin would answer (surroundings 1.5). */
 static unsigned book(struct scheduler_plugin *plugin, struct scheduler_pod *pod,
                      const struct plugin_agent_request *request, struct pending_call *pending)
@@ -168,6 +164,8 @@ static unsigned book(struct scheduler_plugin *plugin, struct scheduler_pod *pod,
 	struct resources before = pod->reserved;
 	bool same_wish = resources_equal(pod->requested, resources_of(&request->resources));
 
+	if (!plugin->release->keeps_annotations)
+		return book_old(plugin, pod, request, pending);
 	pod->unit = resources_of(&request->compute_unit);
 	pod->requested = resources_of(&request->resources);
 	if (request->last_permit_presence == JSON_VALUE) {
@@ -188,11 +186,13 @@ static unsigned book(struct scheduler_plugin *plugin, struct scheduler_pod *pod,
 	return resources_has_greater(pod->reserved, pending->last_permit) ? GROWTH_MS : DENIAL_MS;
 }
 
-static void serve(struct scheduler_plugin *plugin, struct http_call *call, const struct plugin_agent_request *request)
+static void serve(struct scheduler_plugin *plugin, struct http_call *call, struct plugin_agent_request *request,
+                  uint64_t delay_ns)
 {
 	struct scheduler_pod *pod =
 		scheduler_capacity_find(&plugin->capacity, request->pod.namespace, request->pod.name);
 	struct pending_call *pending;
+	char text[PLUGIN_RELEASE_TEXT_BYTES];
 
 	if (pod == NULL) {
 		refuse(plugin, call, 404, "pod not found");
@@ -206,6 +206,11 @@ static void serve(struct scheduler_plugin *plugin, struct http_call *call, const
 		refuse(plugin, call, 400, "pod is not associated with a VM");
 		return;
 	}
+	if (!plugin_release_check_pod(plugin->release, request, pod->slot_bytes, text)) {
+		refuse(plugin, call, 400, text);
+		return;
+	}
+	plugin_release_to_bytes(plugin->release, pod->slot_bytes, request);
 	pending = memory_allocate(sizeof *pending);
 	if (pending == NULL) {
 		refuse(plugin, call, 500, "request handler panicked");
@@ -213,13 +218,32 @@ static void serve(struct scheduler_plugin *plugin, struct http_call *call, const
 	}
 	pending->plugin = plugin;
 	pending->call = call;
+	pending->version = request->proto_version;
 	memcpy(pending->name_space, pod->name_space, sizeof pending->name_space);
 	memcpy(pending->name, pod->name, sizeof pending->name);
 	pending->next = plugin->pending;
 	plugin->pending = pending;
 	http_call_set_context(call, pending);
-	loop_timer_start(plugin->loop, &pending->timer, scaled_ns(plugin, book(plugin, pod, request, pending)), answer,
-	                 pending);
+	loop_timer_start(plugin->loop, &pending->timer,
+	                 scaled_ns(plugin, book(plugin, pod, request, pending)) + delay_ns, answer, pending);
+}
+
+static void serve_or_fail(struct scheduler_plugin *plugin, struct http_call *call, struct plugin_agent_request *request)
+{
+	switch (plugin->faults != NULL ? faults_draw(plugin->faults, FAULTS_OF_PLUGIN) : FAULT_NONE) {
+	case FAULT_PLUGIN_ERROR:
+		refuse(plugin, call, 500, "request handler panicked");
+		return;
+	case FAULT_PLUGIN_CLOSED:
+		plugin->counters.errors++;
+		http_call_abort(call, true);
+		return;
+	case FAULT_PLUGIN_SLOW:
+		serve(plugin, call, request, faults_slow_ns(plugin->faults));
+		return;
+	default:
+		serve(plugin, call, request, 0);
+	}
 }
 
 static void on_request(void *context, struct http_call *call)
@@ -227,10 +251,8 @@ static void on_request(void *context, struct http_call *call)
 	struct scheduler_plugin *plugin = context;
 	struct slice body = http_call_body(call);
 	struct plugin_agent_request request;
-	struct json_reader reader;
 	struct arena arena;
-	struct error err;
-	char text[128];
+	char text[PLUGIN_RELEASE_TEXT_BYTES];
 
 	plugin->counters.requests++;
 	if (!slice_equal_text(http_call_method(call), "POST")) {
@@ -241,13 +263,12 @@ static void on_request(void *context, struct http_call *call)
 	if (body.length > READ_BYTES_MAX)
 		body.length = READ_BYTES_MAX;
 	arena_init(&arena, ARENA_BYTES_MAX);
-	/* What follows the first value is ignored, so the reader isn't finished. */
-	if (!json_reader_open(&reader, body, &arena, &err) || !plugin_agent_request_decode(&reader, &request, &err))
+	if (!plugin_release_read(plugin->release, body, &arena, &request))
 		refuse(plugin, call, 400, "bad JSON");
-	else if (!check_request(&request, text, sizeof text))
+	else if (!plugin_release_check(plugin->release, &request, text))
 		refuse(plugin, call, 400, text);
 	else
-		serve(plugin, call, &request);
+		serve_or_fail(plugin, call, &request);
 	arena_destroy(&arena);
 }
 
@@ -264,7 +285,7 @@ static void grant_again(void *context)
 {
 	struct scheduler_plugin *plugin = context;
 
-	for (size_t i = 0; i < plugin->capacity.pod_count; i++) {
+	for (size_t i = 0; i < plugin->capacity.pod_count && plugin->release->keeps_annotations; i++) {
 		struct scheduler_pod *pod = plugin->capacity.pods[i];
 		struct resources before = pod->reserved;
 
@@ -319,6 +340,7 @@ struct scheduler_plugin *scheduler_plugin_start(struct loop *loop, const struct 
 		return NULL;
 	}
 	plugin->loop = loop;
+	plugin->release = plugin_release_newest();
 	plugin->address = *address;
 	plugin->speed = speed;
 	plugin->handler = *handler;
@@ -329,6 +351,11 @@ struct scheduler_plugin *scheduler_plugin_start(struct loop *loop, const struct 
 	}
 	loop_timer_start(loop, &plugin->grant_timer, scaled_ns(plugin, GRANT_AGAIN_MS), grant_again, plugin);
 	return plugin;
+}
+
+void scheduler_plugin_be(struct scheduler_plugin *plugin, const struct plugin_release *release)
+{
+	plugin->release = release;
 }
 
 bool scheduler_plugin_address(const struct scheduler_plugin *plugin, struct address *ret_address)
@@ -368,6 +395,8 @@ bool scheduler_plugin_add_pod(struct scheduler_plugin *plugin, const struct sche
 		.requested = pod->use,
 		.overcommit_cpu_milli = pod->overcommit_cpu_milli,
 		.overcommit_memory_milli = pod->overcommit_memory_milli,
+		.maximum = pod->maximum,
+		.slot_bytes = pod->slot_bytes != 0 ? pod->slot_bytes : GIB_BYTES,
 	};
 
 	if (added.overcommit_cpu_milli == 0)
@@ -405,14 +434,33 @@ struct scheduler_plugin_counters scheduler_plugin_counters(const struct schedule
 	return plugin->counters;
 }
 
+/* What an older release does when it starts and finds VMs running (surroundings 1.7.3). */
+static void reserve_maximums(struct scheduler_plugin *plugin)
+{
+	for (size_t i = 0; i < plugin->capacity.pod_count; i++) {
+		struct scheduler_pod *pod = plugin->capacity.pods[i];
+
+		if (pod->is_vm && pod->maximum.cpu_milli != 0)
+			pod->reserved = resources_max(pod->reserved, pod->maximum);
+	}
+}
+
 bool scheduler_plugin_set_available(struct scheduler_plugin *plugin, bool available, struct error *err)
 {
 	if (available == (plugin->server != NULL))
 		return true;
-	if (available)
+	if (available) {
+		if (!plugin->release->keeps_annotations)
+			reserve_maximums(plugin);
 		return open_server(plugin, err);
+	}
 	close_server(plugin);
 	return true;
+}
+
+void scheduler_plugin_set_faults(struct scheduler_plugin *plugin, struct faults *faults)
+{
+	plugin->faults = faults;
 }
 
 void scheduler_plugin_destroy(struct scheduler_plugin *plugin)

@@ -27,6 +27,7 @@ enum {
 struct vm_monitor_options {
 	struct address address; /* port 0: a free one, kept until the end */
 	bool manages_cgroup, manages_cache;
+	bool late_2023;               /* see vm_monitor_decision.h */
 	uint64_t kernel_memory_bytes; /* what the kernel reports as MemTotal */
 	uint64_t cache_maximum_bytes; /* Postgres' own; 0: none */
 };

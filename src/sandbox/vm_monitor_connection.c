@@ -157,7 +157,8 @@ static bool finish_setup(struct monitor_connection *connection)
 	loop_timer_stop(monitor->loop, &connection->setup_timer);
 	connection->phase = MONITOR_OPEN;
 	/* Here, and only here, without the 100 MiB that are kept back (surroundings 2.5.2). */
-	state->threshold_bytes = vm_monitor_threshold_bytes(kernel_bytes);
+	state->late_2023 = monitor->options.late_2023;
+	state->threshold_bytes = vm_monitor_state_threshold_bytes(state, kernel_bytes);
 	state->cache_bytes = vm_monitor_cache_bytes(kernel_bytes, state->cache_maximum_bytes);
 	monitor->cache_bytes = state->cache_bytes;
 	vm_monitor_samples_begin(&state->samples, loop_now_ns(monitor->loop));

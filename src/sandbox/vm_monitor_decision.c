@@ -65,6 +65,17 @@ uint64_t vm_monitor_samples_mean(const struct vm_monitor_samples *samples)
 	return sum / samples->count;
 }
 
+uint64_t vm_monitor_state_threshold_bytes(const struct vm_monitor_state *state, uint64_t usable_bytes)
+{
+	uint64_t threshold = vm_monitor_threshold_bytes(usable_bytes);
+	uint64_t rest;
+
+	if (!state->late_2023 || !state->manages_cache)
+		return threshold;
+	rest = subtract_to_zero(usable_bytes, vm_monitor_cache_bytes(usable_bytes, state->cache_maximum_bytes));
+	return rest < threshold ? rest : threshold;
+}
+
 /* The original counts in 32-bit floats here, and prints them as short as they can be. */
 static void append_mib(struct buffer *status, uint64_t bytes)
 {
@@ -107,7 +118,7 @@ enum vm_monitor_verdict vm_monitor_downscale(struct vm_monitor_state *state, uin
                                              struct buffer *status)
 {
 	uint64_t usable = vm_monitor_usable_bytes(memory_bytes);
-	uint64_t threshold = vm_monitor_threshold_bytes(usable);
+	uint64_t threshold = vm_monitor_state_threshold_bytes(state, usable);
 	uint64_t cache = vm_monitor_cache_bytes(usable, state->cache_maximum_bytes);
 
 	if (!state->manages_cgroup && !state->manages_cache) {
@@ -143,6 +154,6 @@ bool vm_monitor_upscale(struct vm_monitor_state *state, uint64_t memory_bytes)
 	if (state->manages_cache && state->postgres_down)
 		return false;
 	state->cache_bytes = vm_monitor_cache_bytes(usable, state->cache_maximum_bytes);
-	state->threshold_bytes = vm_monitor_threshold_bytes(usable);
+	state->threshold_bytes = vm_monitor_state_threshold_bytes(state, usable);
 	return true;
 }

@@ -42,11 +42,15 @@ uint64_t vm_monitor_samples_mean(const struct vm_monitor_samples *samples);
 struct vm_monitor_state {
 	bool manages_cgroup, manages_cache;
 	bool postgres_down;           /* the cache can't be set */
+	bool late_2023;               /* the threshold leaves room for the cache, too */
 	uint64_t cache_maximum_bytes; /* Postgres' own; 0: none */
 	uint64_t threshold_bytes;
 	uint64_t cache_bytes;
 	struct vm_monitor_samples samples;
 };
+
+/* The threshold for that much usable memory, as this monitor has it. */
+uint64_t vm_monitor_state_threshold_bytes(const struct vm_monitor_state *state, uint64_t usable_bytes);
 
 enum vm_monitor_verdict { VM_MONITOR_AGREED, VM_MONITOR_DENIED, VM_MONITOR_FAILED };
 

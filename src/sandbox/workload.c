@@ -220,6 +220,13 @@ static void expect_alone(struct workload_vm *vm)
 	}
 }
 
+/* A cause that the agent doesn't look at. */
+static void expect_least(struct workload_vm *vm)
+{
+	for (unsigned i = 0; i < WORKLOAD_PHASES; i++)
+		vm->phases[i].expected = vm->min;
+}
+
 /* Of what the VM wants more than it has, it gets what the other one leaves of the node. */
 static unsigned share_of_node(unsigned had, unsigned wanted, unsigned other)
 {
@@ -323,6 +330,8 @@ struct workload *workload_create(const struct workload_options *options, struct 
 		vm->node = vm->kind == WORKLOAD_FULL_FIRST || vm->kind == WORKLOAD_FULL_SECOND ? 1 : 0;
 		state_demands(vm, &rng);
 		expect_alone(vm);
+		if (options->generation.late_2023 && vm->kind == WORKLOAD_LFC)
+			expect_least(vm);
 	}
 	if (workload->has_full_node)
 		expect_sharing(&workload->vms[options->vms - 2], &workload->vms[options->vms - 1]);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "sandbox/generation.h"
 
 enum {
 	WORKLOAD_UNIT_CPU_MILLI = 250,
@@ -34,7 +35,7 @@ enum workload_kind {
 	WORKLOAD_TAKEOVER,    /* an earlier agent left it half-scaled */
 	WORKLOAD_FULL_FIRST,  /* takes most of a small node */
 	WORKLOAD_FULL_SECOND, /* wants more than the first leaves */
-	WORKLOAD_LFC,         /* the working set of the local file cache decides */
+	WORKLOAD_LFC,         /* the working set of the local file cache decides; in late 2023 it has no say */
 	WORKLOAD_BOUNDED,     /* wants more than its bounds annotation allows */
 	WORKLOAD_SPIKE,       /* load jumps from least to most and back */
 	WORKLOAD_RANDOM,      /* any of the above causes, any size */
@@ -67,6 +68,7 @@ struct workload_options {
 	unsigned vms;   /* 1 … WORKLOAD_VMS_MAX */
 	unsigned nodes; /* 1 … WORKLOAD_NODES_MAX */
 	double speed;
+	struct sandbox_generation generation;
 	uint64_t duration_ns; /* 0: endless */
 };
 

@@ -13,11 +13,11 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 # layer: what it may include besides itself and the system's headers
 table='
 base:
-codec:      base                                                     jsmn
+codec:      base                                                     jsmn yaml
 gen:        codec base
 metrics:    gen codec base
 net:        metrics gen codec base                                   llhttp mbedtls
-kube:       net metrics gen codec base
+kube:       net metrics gen codec base                                   mbedtls
 report:     net metrics gen codec base                               mbedtls
 agent/core: codec-scalars metrics-text gen base
 agent:      agent/core kube report net metrics gen codec base

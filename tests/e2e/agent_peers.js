@@ -170,6 +170,12 @@ class Api {
 		this.sendRaw(`${JSON.stringify({ type, object: vm })}\n`);
 	}
 
+	remove(vm) {
+		vm.metadata.resourceVersion = String(++this.version);
+		this.vms.delete(vm.metadata.name);
+		this.sendRaw(`${JSON.stringify({ type: 'DELETED', object: vm })}\n`);
+	}
+
 	// The three replacements that agents ask for; the VM has the new size at once.
 	patch(name, patch, response) {
 		const vm = this.vms.get(name);

@@ -43,9 +43,48 @@ expect() {
 # The samples are good.
 for file in "$sample" deploy/agent/*.json; do
 	[ -e "$file" ] || continue
+	generation=B
+	grep -q loadMetricPrefix "$file" && generation=A
 	check 0 "$file"
-	[ "$(cat "$work/out")" = "$file: ok, a configuration of generation B" ] || fail "$file: $(cat "$work/out")"
+	[ "$(cat "$work/out")" = "$file: ok, a configuration of generation $generation" ] || fail "$file: $(cat "$work/out")"
 done
+sample_a=deploy/agent/config-2023.json
+if [ -e "$sample_a" ]; then
+	cmp "$sample_a" tests/data/agent/config-a.json || fail "the sample of generation A isn't the one the unit tests read"
+fi
+sample_a=tests/data/agent/config-a.json
+check 0 "$sample_a"
+
+# A mixture of both generations is refused: what isn't of the newer one is named, and why it counts as that.
+sed 's/"metrics": {/"metrics": { "system": {},/' "$sample_a" >"$work/bad.json"
+check 1 "$work/bad.json"
+expect "$(line_of requestTimeoutSeconds)" 'field "scaling.requestTimeoutSeconds": unknown key'
+expect "$(line_of loadMetricPrefix)" 'field "metrics.loadMetricPrefix": unknown key'
+expect "$(line_of deniedDownscale)" 'field "monitor.deniedDownscaleFollowUpWaitSeconds": unknown key'
+grep -q -F "a mixture: \"scaling.requestTimeoutSeconds\" belongs to generation A, \"metrics.system\" to generation B" \
+	"$work/errors" || fail "a mixture isn't called one: $(cat "$work/errors")"
+tail -n 1 "$work/errors" | grep -q 'not valid as a configuration of generation B: [0-9]* problems$' ||
+	fail "a mixture: $(tail -n 1 "$work/errors")"
+# One key of A in a file of B.
+sed 's/"monitor": {/"monitor": { "deniedDownscaleFollowUpWaitSeconds": 1,/' "$sample" >"$work/bad.json"
+check 1 "$work/bad.json"
+expect "$(line_of deniedDownscale)" 'field "monitor.deniedDownscaleFollowUpWaitSeconds": unknown key'
+grep -q 'a mixture: "monitor.deniedDownscaleFollowUpWaitSeconds" belongs to generation A' "$work/errors" ||
+	fail "a mixture isn't called one: $(cat "$work/errors")"
+
+# Mistakes in a file of generation A, of several kinds.
+sed -e 's/"port": 9100/"port": 70000/' -e 's/"loadMetricPrefix": "host_"/"loadMetricPrefix": ""/' \
+	-e 's/"memoryUsageFractionTarget": 0.75/"memoryUsageFractionTarget": 1/' -e '/"retryDeniedDownscaleSeconds"/d' \
+	-e 's/"schedulerName"/"protocolVersion": "4.0", "schedulerName"/' "$sample_a" >"$work/bad.json"
+check 1 "$work/bad.json"
+expect "$(line_of '"scaling"')" 'field "scaling.computeUnit": is required for scheduler.protocolVersion "4.0"'
+expect "$(line_of memoryUsage)" 'field "scaling.defaultConfig.memoryUsageFractionTarget": must be set to value < 1'
+expect "$(line_of '"monitor"')" 'field "monitor.retryDeniedDownscaleSeconds": is missing'
+expect "$(line_of 70000)" 'field "metrics.port": '
+expect "$(line_of loadMetricPrefix)" 'field "metrics.loadMetricPrefix": cannot be empty'
+[ "$(tail -n 1 "$work/errors")" = "$work/bad.json: not valid as a configuration of generation A: 5 problems" ] ||
+	fail "the last line is $(tail -n 1 "$work/errors")"
+grep -q mixture "$work/errors" && fail "a file of one generation is called a mixture"
 
 # Five mistakes of five kinds, all named with their lines, in the order of the file.
 sed -e 's/"serverPort": 10301/"serverPort": 70000/' -e 's/"mem": "1Gi"/"mem": "1Gigabyte"/' \

@@ -14,7 +14,7 @@ const r = JSON.parse(lines[0]);
 const shape = {
   generation: 'string', seed: 'number', durationSeconds: 'number', speed: 'number', nodes: 'number', phases: 'number',
   ignoredVMs: 'number', vms: 'object', scheduler: 'object', monitor: 'object', api: 'object', agent: 'object',
-  outages: 'object', mismatches: 'object',
+  outages: 'object', billing: 'object', mismatches: 'object', pods: 'object', capacity: 'object', faults: 'object',
 };
 const vm_shape = {
   name: 'string', workload: 'string', minCU: 'number', maxCU: 'number', finalCU: 'number', expectedFinalCU: 'number',
@@ -27,12 +27,38 @@ function check_shape(value, wanted, where) {
   for (const key of Object.keys(wanted)) assert.strictEqual(typeof value[key], wanted[key], `${where}.${key}`);
 }
 
+if (r.pods.length > 0) Object.assign(shape, {placement: 'object', extender: 'object'});
 check_shape(r, shape, 'report');
-check_shape(r.scheduler, {requests: 'number', denials: 'number'}, 'scheduler');
+check_shape(r.capacity, {
+  promisedTwice: 'number', reserved: 'number', rejected: 'number', volumes: 'number', refusedVolumes: 'number',
+}, 'capacity');
+assert.strictEqual(r.capacity.promisedTwice, 0);
+for (const fault of r.faults) check_shape(fault, {kind: 'string', count: 'number'}, 'fault');
+for (const pod of r.pods) {
+  assert.deepStrictEqual(Object.keys(pod), ['name', 'volumes', 'node', 'filterCalls', 'secondsToBind', 'expected', 'judged']);
+  assert(pod.expected === 'bound' || pod.expected === 'pending', pod.name);
+  assert.strictEqual(pod.node === null, pod.secondsToBind === null, pod.name);
+  if (pod.judged) assert.strictEqual(pod.node !== null, pod.expected === 'bound', pod.name);
+  if (pod.node !== null) assert(/^node-[a-z]$/.test(pod.node) && pod.filterCalls > 0, pod.name);
+}
+if (r.pods.length > 0) {
+  check_shape(r.placement, {bound: 'number', filterCalls: 'number', failedFilterCalls: 'number', podsPerMinute: 'number'},
+    'placement');
+  check_shape(r.extender, {maxResidentKiB: 'number', cpuSeconds: 'number', restarts: 'number'}, 'extender');
+}
+check_shape(r.scheduler, {requests: 'number', denials: 'number', protocolVersion: 'string'}, 'scheduler');
 check_shape(r.monitor, {connections: 'number', upscales: 'number', downscales: 'number', healthChecks: 'number'}, 'monitor');
 check_shape(r.api, {lists: 'number', watches: 'number', patches: 'number'}, 'api');
 check_shape(r.agent, {maxResidentKiB: 'number', cpuSeconds: 'number'}, 'agent');
-assert.strictEqual(r.generation, 'B');
+check_shape(r.billing, {
+  expectedCpuSeconds: 'number', billedCpuSeconds: 'number', duplicates: 'number', lost: 'number', events: 'number',
+  scalingEvents: 'number', vms: 'object',
+}, 'billing');
+for (const vm of r.billing.vms)
+  check_shape(vm, {
+    name: 'string', expectedCpuSeconds: 'number', billedCpuSeconds: 'number', billedActiveSeconds: 'number',
+  }, `billing of ${vm.name}`);
+assert(r.generation === 'A' || r.generation === 'B');
 for (const vm of r.vms) {
   check_shape(vm, vm_shape, vm.name);
   if (vm.judged) assert.strictEqual(vm.finalCU, vm.expectedFinalCU, vm.name);

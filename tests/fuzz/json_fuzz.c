@@ -1,5 +1,5 @@
 /*
- * Any bytes as a VirtualMachine, as a configuration file, and as a stream for the splitter. Checked: no bad access;
+ * Any bytes as a VirtualMachine, as a configuration file (of either generation), and as a stream for the splitter. Checked: no bad access;
  * what the scan passes, jsmn tokenizes; what was decoded and written reads back as the same; values don't depend on how
  * they are fed.
  */
@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/config.h"
 #include "codec/json_splitter.h"
 #include "gen/agent_config.gen.h"
 #include "gen/vm.gen.h"
@@ -85,6 +86,21 @@ static void fuzz_config(struct slice text)
 	arena_destroy(&arena);
 }
 
+/* By whichever schema it follows: a report, unless memory is short. */
+static void fuzz_config_report(struct slice text)
+{
+	struct agent_config_report report;
+	struct arena arena;
+	struct error err;
+
+	arena_init(&arena, AGENT_CONFIG_ARENA_BYTES);
+	check(agent_config_check_text(text, &arena, &report, &err));
+	check((report.key_of_a == NULL) == (report.key_of_b == NULL));
+	/* A mixture is never valid. */
+	check(report.key_of_a == NULL || report.count > 0);
+	arena_destroy(&arena);
+}
+
 static bool gather(void *context, struct slice value, struct error *err)
 {
 	(void)err;
@@ -132,6 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	fuzz_vm(text);
 	fuzz_config(text);
+	fuzz_config_report(text);
 	fuzz_splitter(JSON_SPLITTER_VALUES, text);
 	fuzz_splitter(JSON_SPLITTER_LIST, text);
 	return 0;

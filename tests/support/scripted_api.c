@@ -37,6 +37,7 @@ struct scripted_api {
 /* ---- the clocks ---- */
 
 static uint64_t skipped_ns;
+static int64_t wall_step_ns;
 
 static uint64_t real_ns(clockid_t id)
 {
@@ -53,12 +54,17 @@ uint64_t clock_monotonic_ns(void)
 
 int64_t clock_wall_ns(void)
 {
-	return (int64_t)(real_ns(CLOCK_REALTIME) + skipped_ns);
+	return (int64_t)(real_ns(CLOCK_REALTIME) + skipped_ns) + wall_step_ns;
 }
 
 void test_clock_skip(uint64_t ns)
 {
 	skipped_ns += ns;
+}
+
+void test_clock_step_wall(int64_t ns)
+{
+	wall_step_ns += ns;
 }
 
 /* ---- turning the loop ---- */

@@ -75,6 +75,8 @@ void scripted_reset(struct scripted_request *request);
 
 /* Moves both clocks on. */
 void test_clock_skip(uint64_t ns);
+/* Sets the wall clock forward or back. */
+void test_clock_step_wall(int64_t ns);
 /* Turns the loop for real_ms of real time. */
 void test_loop_spin(struct loop *loop, unsigned real_ms);
 /* Turns the loop until *flag, or fails the test after a few real seconds. */

@@ -1,78 +1,43 @@
 /*
- * Torture: a scenario is run again and again, and each time the n-th allocation, or the n-th system call of a kind, fails
- * once, for every n there is.
+ * Torture: a scenario between two simulated processes is played again and again, and each time another allocation, or
+ * another socket call, of one of them fails: the first, the second, and so on, until there are no more.
  *
- * System calls are caught by defining their names in the test program (TORTURE_CALLS below, in one source file of it),
- * which takes precedence over the C library's. They work as always until one is told to fail.
+ * After each play nothing may be left: no memory, no socket, no timer. What else must hold is the scenario's business.
  */
 #ifndef BALLAST_TESTS_SUPPORT_TORTURE_H
 #define BALLAST_TESTS_SUPPORT_TORTURE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "base/memory.h"
+#include "net/address.h"
+#include "net/loop_sim.h"
 
-/* Does something from beginning to end; returns whether it went well. It must end, and give back what it took. */
-typedef bool torture_scenario(void *context);
+enum torture_kind { TORTURE_ALLOCATIONS, TORTURE_CALLS };
+enum torture_victim { TORTURE_CLIENT, TORTURE_SERVER };
 
-enum torture_call {
-	TORTURE_NONE,
-	TORTURE_READ,
-	TORTURE_WRITE,
-	TORTURE_OPEN,
-	TORTURE_POLL,
-	TORTURE_RECV,
-	TORTURE_SEND,
-	TORTURE_CONNECT,
-	TORTURE_ACCEPT,
-	TORTURE_SOCKET,
-	TORTURE_BIND,
-	TORTURE_LISTEN,
-	TORTURE_SETSOCKOPT,
-	TORTURE_EPOLL_CREATE,
-	TORTURE_EPOLL_CTL,
-	TORTURE_EPOLL_WAIT,
+struct torture {
+	struct sim_world *world;
+	struct loop *client, *server;
+	struct loop *victim_loop;
+	unsigned long allocations; /* of the victim, so far */
+	unsigned long fail_in;     /* 0: the failure is over, or there is none */
+	bool failed;               /* something has */
 };
 
-/* An error of TORTURE_SHORT lets one byte pass instead. */
-enum { TORTURE_SHORT = -1 };
+/* Plays once, from start to end: what it makes on the loops it must unmake. */
+typedef void torture_scenario(struct torture *torture, void *context);
 
-struct torture_fault {
-	enum torture_call call;
-	int error;     /* errno, or TORTURE_SHORT */
-	bool harmless; /* the scenario must go well all the same */
-};
+/* The first play is without any failure. Returns how many there were; fails the test when something is left. */
+unsigned long torture_each(enum torture_kind kind, enum torture_victim victim, torture_scenario *scenario,
+                           void *context);
 
-/* The fault at work; `at` counts down to it. */
-struct torture_state {
-	struct torture_fault fault;
-	unsigned long at;
-	unsigned long count;      /* calls of that kind so far */
-	unsigned long allocation; /* the one to fail; 0: none */
-	bool allocation_failed;
-};
+/* Around what the scenario itself calls for one of the processes, so that it counts as done by it. */
+void torture_enter(struct torture *torture, struct loop *loop);
+void torture_leave(struct torture *torture, struct loop *loop);
+/* Lets time pass. */
+void torture_pass(struct torture *torture, uint64_t ms);
 
-extern struct torture_state torture_state;
-
-/* Whether this call is the one to fail. */
-static inline bool torture_strikes(enum torture_call call)
-{
-	return torture_state.fault.call == call && ++torture_state.count == torture_state.at;
-}
-
-/*
- * Called by a scenario around the part in which allocations may fail; what it needs before and after, its fixtures, may
- * not.
- */
-void torture_arm(void);
-void torture_disarm(void);
-
-/*
- * Fails the n-th allocation for every n; returns how many there were. After each failure a run without must go well.
- * Both fail the test themselves.
- */
-unsigned long torture_allocations(torture_scenario *scenario, void *context);
-/* The same with one kind of system call; the scenario must go well when the fault is harmless. */
-unsigned long torture_calls(const struct torture_fault *fault, torture_scenario *scenario, void *context);
+struct address torture_server_address(uint16_t port); /* "10.0.0.2" */
 
 #endif

@@ -8,6 +8,8 @@ void core_init(struct core *ret_core, const struct core_config *config, const st
 	int64_t initial_revision = vm->has_current_revision ? vm->current_revision.revision.value : 0;
 
 	*ret_core = (struct core){ .config = *config, .vm = *vm, .callbacks = *callbacks };
+	if (!config->compute_unit_from_plugin)
+		ret_core->compute_unit = config->compute_unit;
 	ret_core->neonvm.target_revision.updated_at_ns = RFC3339_ZERO;
 	revision_source_init(&ret_core->revision_source, initial_revision);
 }

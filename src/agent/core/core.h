@@ -40,6 +40,19 @@ struct core_config {
 	 * decision 1). The agent sets it; replay doesn't, to stay comparable with the reference.
 	 */
 	bool clamp_instead_of_fail;
+
+	/*
+	 * What the agent of late 2023 decides otherwise (spec generations 3, G1 … G19). All zero: the newest one's way,
+	 * which the rest of this header describes.
+	 */
+	bool compute_unit_from_plugin; /* G1, G2: compute_unit is unused; until a reply has one, use is left alone */
+	bool whole_unit_parts;         /* G4, G19, 7: the memory goal is rounded down; no part wraps or isn't finite */
+	bool no_metrics_keep;          /* G7: without metrics, use matters only when nothing else is wanted */
+	bool downscale_at_once;        /* G12: one request straight to what is desired, instead of unit by unit */
+	bool plugin_gate;              /* G14 … G16: the core knows whether there is a scheduler, and which */
+	bool plugin_whole_slots;       /* the plugin is asked for whole memory slots, not for odd bytes (2.3) */
+	bool capital_texts;            /* errors about replies begin with capitals (2.5) */
+	int64_t monitor_downscale_follow_up_wait_ns; /* G11; 0: none */
 };
 
 enum core_latency { CORE_LATENCY_PLUGIN, CORE_LATENCY_MONITOR, CORE_LATENCY_NEONVM, CORE_LATENCY_SCALING };
@@ -65,6 +78,7 @@ struct core_callbacks {
 };
 
 struct core_plugin_state {
+	bool alive; /* there is a scheduler; with plugin_gate only */
 	bool ongoing_request;
 	bool has_last_request; /* the most recently started one */
 	int64_t last_request_at_ns;
@@ -113,7 +127,8 @@ struct core_neonvm_state {
 struct core {
 	struct core_config config;
 	struct core_callbacks callbacks;
-	bool debug; /* no effect on behaviour */
+	struct resources compute_unit; /* the configured one, or the last one learned; zero: not known yet (G2) */
+	bool debug;                    /* no effect on behaviour */
 	bool has_metrics;
 	bool has_lfc_metrics;
 	struct vm_info vm;
@@ -140,6 +155,12 @@ struct scaling_config core_scaling_config(const struct core *core);
 
 /* E-1. The incoming `use` values are ignored. */
 bool core_updated_vm(struct core *core, const struct vm_info *vm, struct error *err);
+/*
+ * What is in use isn't what the core believes, and that isn't a matter of time: somebody else changed it, or a request
+ * that had been given up was carried out late. From now on that amount counts as in use. There must be no NeonVM request
+ * under way. Not in the specification, where a core goes on with what it believes until it is made anew.
+ */
+bool core_correct_using(struct core *core, struct resources using, struct error *err);
 void core_update_system_metrics(struct core *core, const struct system_metrics *metrics);
 void core_update_lfc_metrics(struct core *core, const struct lfc_metrics *metrics);
 void core_set_debug(struct core *core, bool enabled);
@@ -151,7 +172,18 @@ void core_plugin_starting_request(struct core *core, int64_t now_ns, struct reso
  */
 bool core_plugin_request_successful(struct core *core, int64_t now_ns, struct revision_with_time target_revision,
                                     struct resources permit, struct error *err);
+/*
+ * The same with the compute unit that the reply named, zero for none. With compute_unit_from_plugin it takes the place
+ * of the last one; if it has a zero, or the permit isn't acceptable, neither is kept (generations 2.5).
+ */
+bool core_plugin_request_answered(struct core *core, int64_t now_ns, struct revision_with_time target_revision,
+                                  struct resources permit, struct resources compute_unit, struct error *err);
 void core_plugin_request_failed(struct core *core, int64_t now_ns);
+/*
+ * G14, G15, with plugin_gate only: another scheduler is the one to ask, or there is none. What was asked of the last
+ * one is forgotten; permit and compute unit stay.
+ */
+void core_plugin_scheduler_changed(struct core *core, bool present);
 
 void core_monitor_reset(struct core *core);
 void core_monitor_active(struct core *core, bool active);
@@ -177,6 +209,8 @@ struct core_plugin_request {
 	struct resources target;
 	bool has_metrics;
 	float load_average_1_min; /* T-13 */
+	float load_average_5_min; /* this and the next: for versions before 5.0 (generations 2.2) */
+	float memory_usage_bytes;
 	struct revision_with_time target_revision;
 };
 

@@ -29,7 +29,8 @@ static bool calculate_goal(const struct core *core, struct goal *ret_goal, struc
 	struct scaling_config config = core_scaling_config(core);
 	struct goal_input input = {
 		.config = &config,
-		.compute_unit = core->config.compute_unit,
+		.compute_unit = core->compute_unit,
+		.whole_unit_parts = core->config.whole_unit_parts,
 		.system = core->has_metrics ? &core->metrics : NULL,
 		.lfc = core->has_lfc_metrics ? &core->lfc_metrics : NULL,
 		.warn = core->callbacks.warn,
@@ -46,7 +47,7 @@ static bool report_hypothetical(const struct core *core, int64_t now_ns, const s
 
 	if (!goal->has_all_metrics || core->callbacks.hypothetical_scaling == NULL)
 		return true;
-	if (!resources_divide(core_using(core), core->config.compute_unit, &current_cu, err))
+	if (!resources_divide(core_using(core), core->compute_unit, &current_cu, err))
 		return false;
 	if (current_cu.whole)
 		core->callbacks.hypothetical_scaling(core->callbacks.context, now_ns, current_cu.units,
@@ -59,7 +60,7 @@ static bool raise_for_requested_upscale(const struct core *core, int64_t now_ns,
                                         struct core_desired *desired, struct error *err)
 {
 	const struct core_requested_upscale *upscale = &core->monitor.requested_upscale;
-	struct resources unit = core->config.compute_unit;
+	struct resources unit = core->compute_unit;
 	uint32_t required = 0;
 
 	if (!upscale->present)
@@ -86,7 +87,7 @@ static bool raise_for_denied_downscale(const struct core *core, int64_t now_ns, 
                                        struct core_desired *desired, struct error *err)
 {
 	const struct core_denied_downscale *denied = &core->monitor.denied_downscale;
-	struct resources unit = core->config.compute_unit;
+	struct resources unit = core->compute_unit;
 
 	if (!denied->present)
 		return true;
@@ -110,7 +111,7 @@ static bool raise_for_denied_downscale(const struct core *core, int64_t now_ns, 
 static void hold_denied_downscale(const struct core *core, struct core_desired *desired)
 {
 	const struct core_denied_downscale *denied = &core->monitor.denied_downscale;
-	struct resources unit = core->config.compute_unit;
+	struct resources unit = core->compute_unit;
 
 	if (desired->denied_remaining_ns <= 0)
 		return;
@@ -130,16 +131,34 @@ static void hold_denied_downscale(const struct core *core, struct core_desired *
 	}
 }
 
-/* N-7. The goal is taken modulo 2^16, as the reference does (pitfall 22). */
+/* The goal is taken modulo 2^16, as the reference does (pitfall 22), unless its parts can't be that large (G4). */
+static struct resources goal_resources(const struct core *core, uint32_t compute_units)
+{
+	struct resources unit = core->compute_unit;
+
+	if (core->config.whole_unit_parts)
+		return resources_multiply_saturating(unit, compute_units);
+	return resources_multiply(unit, (uint16_t)compute_units);
+}
+
+/* What is wanted without metrics: B keeps at least what is in use, A only if nothing else is wanted (G7). */
+static struct resources without_metrics(const struct core *core, struct resources wanted, uint32_t compute_units)
+{
+	if (!core->config.no_metrics_keep)
+		return resources_max(wanted, core_using(core));
+	return compute_units == 0 ? core_using(core) : wanted;
+}
+
+/* N-7. */
 static bool bound_goal(const struct core *core, const struct goal *goal, uint32_t compute_units,
                        struct core_desired *desired, struct error *err)
 {
 	struct resources least = vm_info_min(&core->vm);
 	struct resources most = vm_info_max(&core->vm);
-	struct resources wanted = resources_multiply(core->config.compute_unit, (uint16_t)compute_units);
+	struct resources wanted = goal_resources(core, compute_units);
 
 	if (!goal->has_all_metrics)
-		wanted = resources_max(wanted, core_using(core));
+		wanted = without_metrics(core, wanted, compute_units);
 	desired->resources = resources_max(resources_min(wanted, most), least);
 	hold_denied_downscale(core, desired);
 
@@ -187,6 +206,11 @@ bool core_desired_resources(struct core *core, int64_t now_ns, struct core_desir
 	struct core_desired desired = { 0 };
 	struct goal goal;
 
+	if (core->config.compute_unit_from_plugin && core->compute_unit.cpu_milli == 0) {
+		/* G2: nothing can be counted yet, not even bounds hold. */
+		*ret_desired = (struct core_desired){ .resources = core_using(core) };
+		return true;
+	}
 	if (!calculate_goal(core, &goal, err) || !report_hypothetical(core, now_ns, &goal, err))
 		return false;
 

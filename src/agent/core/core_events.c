@@ -51,6 +51,13 @@ bool core_updated_vm(struct core *core, const struct vm_info *vm, struct error *
 	return true;
 }
 
+bool core_correct_using(struct core *core, struct resources using, struct error *err)
+{
+	if (core->neonvm.ongoing_requested.present)
+		return fail(err, "what is in use was corrected during a NeonVM request");
+	return vm_info_set_using(&core->vm, using, err);
+}
+
 void core_update_system_metrics(struct core *core, const struct system_metrics *metrics)
 {
 	core->metrics = *metrics;
@@ -90,8 +97,14 @@ void core_plugin_request_failed(struct core *core, int64_t now_ns)
 	core->plugin.last_failure_at = instant_some(now_ns);
 }
 
-static bool refuse_permit(const char *relation, struct resources permit, const char *versus, struct resources other,
-                          struct error *err)
+/* Errors about replies, as the generation writes them. */
+static const char *letter(const struct core *core, const char *small, const char *capital)
+{
+	return core->config.capital_texts ? capital : small;
+}
+
+static bool refuse_permit(const struct core *core, const char *relation, struct resources permit, const char *versus,
+                          struct resources other, struct error *err)
 {
 	enum { TWO_RESOURCES_TEXT_BYTES_MAX = 256 };
 	struct buffer text;
@@ -100,39 +113,63 @@ static bool refuse_permit(const char *relation, struct resources permit, const c
 	resources_print(permit, &text);
 	buffer_append_format(&text, " %s ", versus);
 	resources_print(other, &text);
-	error_set(err, ERROR_REFUSED, "permit has resources %s (%.*s)", relation, SLICE_ARGS(buffer_slice(&text)));
+	error_set(err, ERROR_REFUSED, "%sermit has resources %s (%.*s)", letter(core, "p", "P"), relation,
+	          SLICE_ARGS(buffer_slice(&text)));
 	buffer_destroy(&text);
 	return false;
 }
 
-/* E-7.1 … 3. */
-static bool check_permit(const struct core *core, struct resources permit, struct error *err)
+/* E-7.1 … 3, and the second of the checks of generations 2.5. */
+static bool check_reply(const struct core *core, struct resources permit, struct resources compute_unit,
+                        struct error *err)
 {
 	const struct core_plugin_state *plugin = &core->plugin;
 	struct resources using = core_using(core);
 
 	if (!resources_validate_nonzero(permit, err))
-		return error_wrap(err, "invalid permit");
+		return error_wrap(err, "%snvalid permit", letter(core, "i", "I"));
+	if (core->config.compute_unit_from_plugin && !resources_validate_nonzero(compute_unit, err))
+		return error_wrap(err, "%snvalid compute unit", letter(core, "i", "I"));
 	if (!plugin->has_last_request)
 		return fail(err, "a plugin request succeeded that was never started");
 	if (resources_has_greater(permit, plugin->last_request))
-		return refuse_permit("greater than request", permit, "vs.", plugin->last_request, err);
+		return refuse_permit(core, "greater than request", permit, "vs.", plugin->last_request, err);
 	if (resources_has_less(permit, using))
-		return refuse_permit("less than VM", permit, "vs", using, err);
+		return refuse_permit(core, "less than VM", permit, "vs", using, err);
 	return true;
 }
 
 bool core_plugin_request_successful(struct core *core, int64_t now_ns, struct revision_with_time target_revision,
                                     struct resources permit, struct error *err)
 {
+	return core_plugin_request_answered(core, now_ns, target_revision, permit, (struct resources){ 0 }, err);
+}
+
+bool core_plugin_request_answered(struct core *core, int64_t now_ns, struct revision_with_time target_revision,
+                                  struct resources permit, struct resources compute_unit, struct error *err)
+{
 	core->plugin.ongoing_request = false;
-	if (!check_permit(core, permit, err)) {
+	if (!check_reply(core, permit, compute_unit, err)) {
 		core->plugin.last_failure_at = instant_some(now_ns);
 		return false;
 	}
 	core->plugin.permit = resources_some(permit);
+	if (core->config.compute_unit_from_plugin)
+		core->compute_unit = compute_unit;
 	revision_propagate(now_ns, target_revision, &core->plugin.current_revision, core_report_plugin_latency, core);
 	return true;
+}
+
+void core_plugin_scheduler_changed(struct core *core, bool present)
+{
+	struct core_plugin_state *plugin = &core->plugin;
+
+	if (!core->config.plugin_gate)
+		return;
+	plugin->alive = present;
+	plugin->ongoing_request = false;
+	plugin->has_last_request = false;
+	plugin->last_failure_at.present = false;
 }
 
 /* ---- vm-monitor ---- */
@@ -250,8 +287,8 @@ static bool report_actual_scaling(const struct core *core, int64_t now_ns, struc
 
 	if (core->callbacks.actual_scaling == NULL)
 		return true;
-	if (!resources_divide(core_using(core), core->config.compute_unit, &current_cu, err) ||
-	    !resources_divide(target, core->config.compute_unit, &target_cu, err))
+	if (!resources_divide(core_using(core), core->compute_unit, &current_cu, err) ||
+	    !resources_divide(target, core->compute_unit, &target_cu, err))
 		return false;
 	if (current_cu.whole && target_cu.whole)
 		core->callbacks.actual_scaling(core->callbacks.context, now_ns, current_cu.units, target_cu.units);

@@ -28,6 +28,16 @@ struct plugin_view {
 	bool asks_new; /* wants, and no recent denial forbids it */
 };
 
+/* What can be said in memory slots, not less than what is in use (generations 2.3). */
+static struct resources sayable(const struct core *core, struct resources amount)
+{
+	uint64_t slot_bytes = core->vm.mem.slot_bytes;
+
+	if (core->config.plugin_whole_slots && slot_bytes > 0)
+		amount.mem_bytes -= amount.mem_bytes % slot_bytes;
+	return amount;
+}
+
 static struct resources using_or_about_to(const struct core *core, struct resources using)
 {
 	if (!core->neonvm.ongoing_requested.present)
@@ -38,7 +48,7 @@ static struct resources using_or_about_to(const struct core *core, struct resour
 static struct plugin_view view_plugin(const struct core *core, const struct core_plan *plan)
 {
 	const struct core_plugin_state *plugin = &core->plugin;
-	struct resources want = resources_max(plan->using, plan->desired.resources);
+	struct resources want = resources_max(plan->using, sayable(core, plan->desired.resources));
 	bool answered = plugin->has_last_request && plugin->permit.present;
 	bool denied = answered && !plugin->ongoing_request &&
 	              resources_has_greater(plugin->last_request, plugin->permit.value);
@@ -52,7 +62,7 @@ static struct plugin_view view_plugin(const struct core *core, const struct core
 		                                             core->config.plugin_denied_retry_wait_ns, plan->now_ns);
 	view.wants_new = answered && !resources_equal(want, plugin->permit.value);
 	view.asks_new = view.wants_new && view.denied_remaining_ns <= 0;
-	view.target = view.asks_new ? want : using_or_about_to(core, plan->using);
+	view.target = view.asks_new ? want : sayable(core, using_or_about_to(core, plan->using));
 	return view;
 }
 
@@ -64,6 +74,8 @@ static void ask_plugin(const struct core *core, struct core_plan *plan, struct r
 		.target = target,
 		.has_metrics = core->has_metrics,
 		.load_average_1_min = core->has_metrics ? (float)core->metrics.load_average_1_min : 0,
+		.load_average_5_min = core->has_metrics ? (float)core->metrics.load_average_5_min : 0,
+		.memory_usage_bytes = core->has_metrics ? (float)core->metrics.memory_usage_bytes : 0,
 		.target_revision = revision_with_time(core->target_revision, plan->now_ns),
 	};
 }
@@ -86,6 +98,8 @@ void core_plan_plugin(const struct core *core, struct core_plan *plan)
 	const struct core_plugin_state *plugin = &core->plugin;
 	struct plugin_view view = view_plugin(core, plan);
 
+	if (core->config.plugin_gate && !plugin->alive)
+		return; /* G14: nobody to ask, nothing to wait for */
 	if (plugin->ongoing_request) {
 		if (!resources_equal(plugin->last_request, view.target))
 			core_warn(core, WARN_PLUGIN_ONGOING);

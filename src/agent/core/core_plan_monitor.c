@@ -1,6 +1,6 @@
 /*
  * Requests to the vm-monitor (spec agent-core 4.5, 4.6): it is told of more after it happened, and asked for less
- * before, one compute unit at a time.
+ * before, one compute unit at a time, or all at once if the configuration says so.
  */
 #include "agent/core/core.h"
 #include "agent/core/core_internal.h"
@@ -18,6 +18,8 @@ static const char WARN_DOWNSCALE_DOWNSCALE[] =
 static const char WARN_DOWNSCALE_UPSCALE[] = DOWNSCALE "waiting on other ongoing upscale request";
 /* Without the comma of the others: as in the reference. */
 static const char WARN_DOWNSCALE_FAILED[] = "Wanted to send vm-monitor downscale request but failed too recently";
+
+static const char WARN_DOWNSCALE_DENIED[] = DOWNSCALE "the last one was denied too recently";
 
 static bool ongoing_for(const struct core *core, struct resources target)
 {
@@ -68,13 +70,25 @@ bool core_plan_monitor_upscale(const struct core *core, struct core_plan *plan, 
 	return true;
 }
 
-/* N-17: towards what is desired, by at most one compute unit. */
+/* N-17: towards what is desired, by at most one compute unit unless it may go at once (G12). */
 static struct resources downscale_target(const struct core *core, const struct core_plan *plan)
 {
 	struct resources approved = core->monitor.approved.value;
-	struct resources lowest = resources_subtract(approved, core->config.compute_unit);
+	struct resources lowest = resources_subtract(approved, core->compute_unit);
 
+	if (core->config.downscale_at_once)
+		return resources_min(approved, plan->desired.resources);
 	return resources_max(resources_min(approved, plan->desired.resources), lowest);
+}
+
+/* G11: after a denial the next request waits, whatever its size. */
+static bool follows_denial(const struct core *core, struct core_plan *plan)
+{
+	const struct core_denied_downscale *denied = &core->monitor.denied_downscale;
+	struct optional_instant denied_at = { .present = denied->present, .ns = denied->at_ns };
+
+	return core->config.monitor_downscale_follow_up_wait_ns > 0 &&
+	       core_plan_backs_off(plan, denied_at, core->config.monitor_downscale_follow_up_wait_ns);
 }
 
 /* Whether something stands in the way; then the warning has been given (N-18.2 … 4). */
@@ -97,6 +111,10 @@ static bool downscale_is_blocked(const struct core *core, struct core_plan *plan
 	}
 	if (core_plan_backs_off(plan, monitor->downscale_failure_at, core->config.monitor_retry_wait_ns)) {
 		core_warn(core, WARN_DOWNSCALE_FAILED);
+		return true;
+	}
+	if (follows_denial(core, plan)) {
+		core_warn(core, WARN_DOWNSCALE_DENIED);
 		return true;
 	}
 	return false;

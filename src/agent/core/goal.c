@@ -20,6 +20,8 @@ static const double PAGE_BYTES = 8192;              /* G-7 */
 static const double ESTIMATE_INCREASE_FACTOR = 3.0; /* G-7 */
 static const double PROJECT_LENGTH = 0.5;           /* G-7 */
 
+enum { MOST_UNITS = UINT16_MAX }; /* generations, 3 */
+
 /* What the file cache's windows say. */
 struct lfc_need {
 	double required_cu;
@@ -194,6 +196,24 @@ static uint32_t highest_need(const struct goal_parts *parts)
 	return float_to_u32(ceil(float_max(float_max(round(parts->cpu), parts->mem), parts->lfc)));
 }
 
+/* A number of units, from a need that may be infinite or not a number (generations, 3). */
+static uint32_t whole_units(double need)
+{
+	if (!isfinite(need) || need < 0)
+		return 0;
+	return need < MOST_UNITS ? (uint32_t)need : MOST_UNITS;
+}
+
+/*
+ * Of each part on its own, so that one which can't be worked out doesn't spoil the other: CPU rounded to the nearest,
+ * memory down.
+ */
+static void make_parts_whole(struct goal_parts *parts)
+{
+	parts->cpu = whole_units(round(parts->cpu));
+	parts->mem = whole_units(parts->mem);
+}
+
 bool goal_calculate(const struct goal_input *input, struct goal *ret_goal, struct error *err)
 {
 	struct goal goal = { 0 };
@@ -217,6 +237,8 @@ bool goal_calculate(const struct goal_input *input, struct goal *ret_goal, struc
 			return false;
 		goal.parts.has_cpu = true;
 		goal.parts.has_mem = true;
+		if (input->whole_unit_parts)
+			make_parts_whole(&goal.parts);
 	}
 	goal.compute_units = highest_need(&goal.parts);
 	*ret_goal = goal;

@@ -40,6 +40,7 @@ struct goal {
 struct goal_input {
 	const struct scaling_config *config; /* effective */
 	struct resources compute_unit;
+	bool whole_unit_parts;               /* the late-2023 way (generations, G3 … G5, G19) */
 	const struct system_metrics *system; /* may be NULL, as may the next */
 	const struct lfc_metrics *lfc;
 	void (*warn)(void *context, const char *text); /* may be NULL; the texts are constants */

@@ -61,6 +61,17 @@ struct resources resources_multiply(struct resources unit, uint16_t factor)
 	};
 }
 
+struct resources resources_multiply_saturating(struct resources unit, uint32_t factor)
+{
+	struct resources product;
+
+	if (__builtin_mul_overflow(unit.cpu_milli, factor, &product.cpu_milli))
+		product.cpu_milli = UINT32_MAX;
+	if (__builtin_mul_overflow(unit.mem_bytes, factor, &product.mem_bytes))
+		product.mem_bytes = UINT64_MAX;
+	return product;
+}
+
 bool resources_check_unit(struct resources unit, struct error *err)
 {
 	if (unit.cpu_milli == 0 || unit.mem_bytes == 0)

@@ -34,6 +34,8 @@ struct resources resources_add(struct resources a, struct resources b);      /* 
 struct resources resources_subtract(struct resources a, struct resources b); /* 0 instead of a negative result */
 struct resources resources_multiply(struct resources unit, uint16_t factor); /* wraps at 32 and 64 bits */
 
+struct resources resources_multiply_saturating(struct resources unit, uint32_t factor); /* the largest value instead */
+
 /*
  * Whether amount is a whole multiple of unit, the same in both fields, and which; quotients are cut to 16 bits (T-2).
  */

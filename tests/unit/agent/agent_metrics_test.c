@@ -60,6 +60,108 @@ static void assert_lines(struct agent_metrics *metrics, const char *prefix, cons
 #define A "autoscaling_agent_"
 #define CHANGE(name) "# TYPE " A name " counter\n" A name "{direction=\"dec\"} 0\n" A name "{direction=\"inc\"} 0\n"
 
+static struct agent_metrics *create_late_2023(bool has_billing)
+{
+	struct error err;
+	struct agent_metrics *metrics = agent_metrics_create_late_2023(has_billing, &err);
+
+	assert_non_null(metrics);
+	return metrics;
+}
+
+/* generations 4.7 */
+static void in_late_2023_a_new_page_has_other_families(void **state)
+{
+	struct agent_metrics *metrics = create_late_2023(false);
+
+	(void)state;
+	/* clang-format off */
+	assert_lines(metrics, "",
+		CHANGE("monitor_approved_cpu_change_total")
+		CHANGE("monitor_approved_mem_change_total")
+		CHANGE("monitor_requested_cpu_change_total")
+		CHANGE("monitor_requested_mem_change_total")
+		CHANGE("neonvm_requested_cpu_change_total")
+		CHANGE("neonvm_requested_mem_changed_total")
+		"# TYPE " A "runner_fatal_errors_total counter\n"
+		A "runner_fatal_errors_total 0\n"
+		"# TYPE " A "runner_next_actions_total counter\n"
+		A "runner_next_actions_total 0\n"
+		"# TYPE " A "runner_restarts counter\n"
+		A "runner_restarts 0\n"
+		"# TYPE " A "runner_starts counter\n"
+		A "runner_starts 0\n"
+		"# TYPE " A "runner_thread_panics_total counter\n"
+		A "runner_thread_panics_total 0\n"
+		"# TYPE " A "runners_current gauge\n"
+		A "runners_current{is_endpoint=\"false\",state=\"errored\"} 0\n"
+		A "runners_current{is_endpoint=\"false\",state=\"ok\"} 0\n"
+		A "runners_current{is_endpoint=\"false\",state=\"panicked\"} 0\n"
+		A "runners_current{is_endpoint=\"false\",state=\"stuck\"} 0\n"
+		A "runners_current{is_endpoint=\"true\",state=\"errored\"} 0\n"
+		A "runners_current{is_endpoint=\"true\",state=\"ok\"} 0\n"
+		A "runners_current{is_endpoint=\"true\",state=\"panicked\"} 0\n"
+		A "runners_current{is_endpoint=\"true\",state=\"stuck\"} 0\n"
+		CHANGE("scheduler_plugin_accepted_cpu_change_total")
+		CHANGE("scheduler_plugin_accepted_mem_change_total")
+		CHANGE("scheduler_plugin_requested_cpu_change_total")
+		CHANGE("scheduler_plugin_requested_mem_change_total")
+		"# TYPE " A "watchers_failing_current gauge\n"
+		A "watchers_failing_current{watcher_instance=\"Scheduler Pod\"} 0\n"
+		A "watchers_failing_current{watcher_instance=\"VirtualMachines\"} 0\n"
+		"# TYPE ballast_log_lines_dropped_total counter\n"
+		"ballast_log_lines_dropped_total 0\n"
+		"# TYPE promhttp_metric_handler_errors_total counter\n"
+		"promhttp_metric_handler_errors_total{cause=\"encoding\"} 0\n"
+		"promhttp_metric_handler_errors_total{cause=\"gathering\"} 0\n");
+	/* clang-format on */
+	agent_metrics_destroy(metrics);
+}
+
+static void in_late_2023_what_has_no_family_is_counted_nowhere(void **state)
+{
+	struct agent_metrics *metrics = create_late_2023(false);
+	char before[PAGE_BYTES], after[PAGE_BYTES];
+
+	(void)state;
+	print(metrics, "", before);
+	agent_metrics_count_full_denial(metrics, AGENT_DIRECTION_INC);
+	agent_metrics_count_partial_approval(metrics, AGENT_DIRECTION_INC);
+	agent_metrics_observe_latency(metrics, AGENT_LATENCY_NEONVM, AGENT_DIRECTION_INC, 1);
+	agent_metrics_count_scaling_event(metrics, AGENT_SCALING_EVENT_ACTUAL);
+	agent_metrics_set_queue_size(metrics, AGENT_SENDER_BILLING, "http", 1);
+	agent_metrics_set_queue_size(metrics, AGENT_SENDER_SCALING_EVENTS, "s3", 1);
+	agent_metrics_count_send_error(metrics, AGENT_SENDER_BILLING, "http", "x");
+	agent_metrics_count_send_error(metrics, AGENT_SENDER_SCALING_EVENTS, "s3", "x");
+	agent_metrics_set_last_send_duration(metrics, AGENT_SENDER_BILLING, "http", 1);
+	agent_metrics_set_last_send_duration(metrics, AGENT_SENDER_SCALING_EVENTS, "s3", 1);
+	agent_metrics_reset_billed_vms(metrics);
+	agent_metrics_count_billed_vm(metrics, true, true, SLICE("Running"));
+	print(metrics, "", after);
+	assert_string_equal(before, after);
+	agent_metrics_destroy(metrics);
+}
+
+static void in_late_2023_billing_has_one_client_that_is_not_named(void **state)
+{
+	struct agent_metrics *metrics = create_late_2023(true);
+
+	(void)state;
+	assert_lines(metrics, A "billing", A "billing_queue_size 0\n");
+	agent_metrics_set_queue_size(metrics, AGENT_SENDER_BILLING, "http", 3);
+	agent_metrics_count_send_error(metrics, AGENT_SENDER_BILLING, "http", "HTTP code 500");
+	agent_metrics_count_billed_vm(metrics, true, false, SLICE("Running"));
+	assert_lines(
+		metrics, A "billing",
+		A
+		"billing_queue_size 3\n" A "billing_send_errors_total{cause=\"HTTP code 500\"} 1\n" A
+		"billing_vms_current{autoscaling_enabled=\"false\",is_endpoint=\"true\",phase=\"Running\"} 1\n" A
+		"billing_vms_processed_total{autoscaling_enabled=\"false\",is_endpoint=\"true\",phase=\"Running\"} 1\n");
+	agent_metrics_reset_billed_vms(metrics);
+	assert_lines(metrics, A "billing_vms_current", "");
+	agent_metrics_destroy(metrics);
+}
+
 static void a_new_page_has_what_starts_at_zero(void **state)
 {
 	struct agent_metrics *metrics = create();
@@ -216,6 +318,20 @@ static void requests_are_counted_by_their_outcome(void **state)
 	               "scaling_partial_approvals_total{direction=\"inc\"} 1\n");
 	/* Only ever incremented, and a gauge all the same. */
 	assert_lines(metrics, "# TYPE " A "scaling_events_total", "# TYPE " A "scaling_events_total gauge\n");
+	agent_metrics_destroy(metrics);
+}
+
+static void dropped_events_are_counted_by_subsystem_and_client(void **state)
+{
+	struct agent_metrics *metrics = create();
+
+	(void)state;
+	agent_metrics_count_dropped_events(metrics, AGENT_SENDER_BILLING, "http", 0);
+	agent_metrics_count_dropped_events(metrics, AGENT_SENDER_SCALING_EVENTS, "s3", 2);
+	agent_metrics_count_dropped_events(metrics, AGENT_SENDER_SCALING_EVENTS, "s3", 3);
+	assert_lines(metrics, "ballast_events_dropped_total",
+	             "ballast_events_dropped_total{client=\"http\",subsystem=\"billing\"} 0\n"
+	             "ballast_events_dropped_total{client=\"s3\",subsystem=\"scalingevents\"} 5\n");
 	agent_metrics_destroy(metrics);
 }
 
@@ -420,10 +536,14 @@ static void creation_fails_cleanly_when_memory_is_short(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(in_late_2023_a_new_page_has_other_families),
+		cmocka_unit_test(in_late_2023_what_has_no_family_is_counted_nowhere),
+		cmocka_unit_test(in_late_2023_billing_has_one_client_that_is_not_named),
 		cmocka_unit_test(a_new_page_has_what_starts_at_zero),
 		cmocka_unit_test(dropped_lines_of_the_log_are_shown),
 		cmocka_unit_test(changes_are_counted_by_resource_and_direction),
 		cmocka_unit_test(requests_are_counted_by_their_outcome),
+		cmocka_unit_test(dropped_events_are_counted_by_subsystem_and_client),
 		cmocka_unit_test(too_many_different_patch_results_become_one),
 		cmocka_unit_test(runners_move_between_states),
 		cmocka_unit_test(latencies_fall_into_the_buckets),

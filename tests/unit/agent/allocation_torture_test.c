@@ -14,7 +14,7 @@
 #include "agent/config.h"
 #include "agent/supervisor.h"
 #include "gen/state_dump.gen.h"
-#include "tests/support/torture.h"
+#include "tests/support/failing_calls.h"
 #include "tests/unit/agent/fake_node.h"
 
 enum { DUMP_BYTES = 1024 * 1024 };

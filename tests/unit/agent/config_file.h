@@ -141,14 +141,17 @@ static void config_file_write(struct config_file *file)
 	close(descriptor);
 }
 
-/* Edits are separated by ';'. The file is written; config_file_destroy removes it. */
-static struct config_file *config_file_create(const char *edits)
+/* Edits of a file under tests/ are separated by ';'. The result is written; config_file_destroy removes it. */
+static inline struct config_file *config_file_create_from(const char *sample, const char *edits)
 {
 	struct config_file *file = calloc(1, sizeof *file);
-	FILE *shipped = fopen(TESTS_DIR "/data/agent/config-b.json", "r");
+	char path[256];
+	FILE *shipped;
 	char *copy = strdup(edits);
 	char *rest = copy;
 
+	snprintf(path, sizeof path, TESTS_DIR "/%s", sample);
+	shipped = fopen(path, "r");
 	assert_non_null(shipped);
 	assert_true(fread(file->text, 1, sizeof file->text - 1, shipped) > 0);
 	fclose(shipped);
@@ -159,6 +162,11 @@ static struct config_file *config_file_create(const char *edits)
 	free(copy);
 	config_file_write(file);
 	return file;
+}
+
+static inline struct config_file *config_file_create(const char *edits)
+{
+	return config_file_create_from("data/agent/config-b.json", edits);
 }
 
 static void config_file_destroy(struct config_file *file)

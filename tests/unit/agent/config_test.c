@@ -367,6 +367,56 @@ static void findings_name_the_real_keys(void **state)
 	uncheck(&checked);
 }
 
+static void every_mistake_of_the_event_sections_is_found(void **state)
+{
+	static const char *const PATHS[] = {
+		"billing.accumulateEverySeconds",
+		"billing.activeTimeMetricName",
+		"billing.clients.azureBlob.container",
+		"billing.clients.azureBlob.endpoint",
+		"billing.clients.azureBlob.maxBatchSize",
+		"billing.clients.azureBlob.pushEverySeconds",
+		"billing.clients.azureBlob.pushRequestTimeoutSeconds",
+		"billing.clients.http.maxBatchSize",
+		"billing.clients.http.pushEverySeconds",
+		"billing.clients.http.pushRequestTimeoutSeconds",
+		"billing.clients.http.url",
+		"billing.clients.s3.bucket",
+		"billing.clients.s3.maxBatchSize",
+		"billing.clients.s3.pushEverySeconds",
+		"billing.clients.s3.pushRequestTimeoutSeconds",
+		"billing.clients.s3.region",
+		"billing.collectEverySeconds",
+		"billing.cpuMetricName",
+		"scalingEvents.clients.azureBlob.container",
+		"scalingEvents.clients.azureBlob.endpoint",
+		"scalingEvents.clients.azureBlob.maxBatchSize",
+		"scalingEvents.clients.azureBlob.prefixInContainer",
+		"scalingEvents.clients.azureBlob.pushEverySeconds",
+		"scalingEvents.clients.azureBlob.pushRequestTimeoutSeconds",
+		"scalingEvents.clients.s3.bucket",
+		"scalingEvents.clients.s3.maxBatchSize",
+		"scalingEvents.clients.s3.prefixInBucket",
+		"scalingEvents.clients.s3.pushEverySeconds",
+		"scalingEvents.clients.s3.pushRequestTimeoutSeconds",
+		"scalingEvents.clients.s3.region",
+		"scalingEvents.cuMultiplier",
+		"scalingEvents.regionName",
+		"scalingEvents.rereportThreshold",
+	};
+	struct checked checked;
+
+	(void)state;
+	check(&checked, "billing = {\"clients\":{\"azureBlob\":{},\"http\":{},\"s3\":{}}};"
+	                "scalingEvents = {\"clients\":{\"azureBlob\":{},\"s3\":{}}}");
+	assert_int_equal(checked.report.count, sizeof PATHS / sizeof PATHS[0]);
+	for (size_t i = 0; i < checked.report.count; i++) {
+		assert_string_equal(checked.report.findings[i].path.data, PATHS[i]);
+		assert_string_equal(checked.report.findings[i].text.data, "is missing");
+	}
+	uncheck(&checked);
+}
+
 static void a_syntax_error_is_the_only_finding(void **state)
 {
 	struct checked checked;
@@ -456,6 +506,7 @@ int main(void)
 		cmocka_unit_test(five_mistakes_of_five_kinds_are_all_found_where_they_are),
 		cmocka_unit_test(what_could_not_be_read_is_not_also_zero),
 		cmocka_unit_test(findings_name_the_real_keys),
+		cmocka_unit_test(every_mistake_of_the_event_sections_is_found),
 		cmocka_unit_test(a_syntax_error_is_the_only_finding),
 		cmocka_unit_test(a_second_key_and_text_behind_the_value_are_found),
 		cmocka_unit_test(many_mistakes_are_counted),

@@ -30,8 +30,8 @@ static bool ends_with(const char *text, const char *end)
 
 static void check_error(const struct vector_row *row, const char *path, struct slice error)
 {
-	char expected[4096];
-	char actual[4096];
+	char expected[8192];
+	char actual[8192];
 	bool right;
 
 	put_path(row->fields[2], path, expected, sizeof expected);

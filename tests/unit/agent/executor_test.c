@@ -32,7 +32,7 @@ static void start_plugin(void *context, const struct core_plugin_request *reques
 	if (!peers->plugin_fails_at_once)
 		return;
 	error_set(&err, ERROR_REFUSED, "nobody there");
-	executor_plugin_done(peers->executor, (struct resources){ 0 }, SLICE(""), &err);
+	executor_plugin_done(peers->executor, (struct resources){ 0 }, (struct resources){ 0 }, SLICE(""), &err);
 }
 
 static void start_neonvm(void *context, const struct core_change_request *request, struct revision_with_time revision)
@@ -176,7 +176,7 @@ static void boot(struct world *world)
 	measure(world, 2);
 	settle(world);
 	assert_int_equal(world->peers.plugin_starts, 1);
-	executor_plugin_done(&world->executor, cu(2), SLICE("{}"), NULL);
+	executor_plugin_done(&world->executor, cu(2), (struct resources){ 0 }, SLICE("{}"), NULL);
 	settle(world);
 	world->peers.plugin_starts = 0;
 	fixture_log_forget(&world->fixture);
@@ -223,7 +223,7 @@ static void a_worker_has_one_request_in_flight(void **state)
 	settle(world);
 	assert_int_equal(world->peers.plugin_starts, 1);
 	assert_logged(&world->fixture, "there's already an ongoing request for different resources");
-	executor_plugin_done(&world->executor, cu(4), SLICE("{}"), NULL);
+	executor_plugin_done(&world->executor, cu(4), (struct resources){ 0 }, SLICE("{}"), NULL);
 	settle(world);
 	assert_int_equal(world->peers.plugin_starts, 2);
 	assert_int_equal(world->peers.plugin.target.cpu_milli, 750);
@@ -241,7 +241,7 @@ static void an_upscale_goes_from_plugin_to_neonvm_to_monitor(void **state)
 	assert_true(resources_equal(peers->plugin.target, cu(4)));
 	assert_true(peers->plugin.last_permit.present);
 	assert_int_equal(peers->neonvm_starts, 0);
-	executor_plugin_done(&world->executor, cu(4), SLICE("{\"permit\":1}"), NULL);
+	executor_plugin_done(&world->executor, cu(4), (struct resources){ 0 }, SLICE("{\"permit\":1}"), NULL);
 	settle(world);
 	assert_int_equal(peers->neonvm_starts, 1);
 	assert_true(resources_equal(peers->neonvm.target, cu(4)));
@@ -320,7 +320,7 @@ static void workers_start_out_of_one_set(void **state)
 	/* A permit for 3 CU while 4 are wanted: the next set asks the plugin for more and NeonVM for 3. */
 	measure(world, 4);
 	settle(world);
-	executor_plugin_done(&world->executor, cu(3), SLICE("{}"), NULL);
+	executor_plugin_done(&world->executor, cu(3), (struct resources){ 0 }, SLICE("{}"), NULL);
 	settle(world);
 	assert_int_equal(peers->neonvm_starts, 1);
 	assert_int_equal(peers->plugin_starts, 1);
@@ -341,7 +341,7 @@ static void the_neonvm_back_off_counts_from_sending(void **state)
 	boot(world);
 	measure(world, 4);
 	settle(world);
-	executor_plugin_done(&world->executor, cu(4), SLICE("{}"), NULL);
+	executor_plugin_done(&world->executor, cu(4), (struct resources){ 0 }, SLICE("{}"), NULL);
 	settle(world);
 	assert_int_equal(peers->neonvm_starts, 1);
 	fixture_pass(&world->fixture, 4000); /* of the back-off's 5 s, spent waiting for the failure */
@@ -401,7 +401,7 @@ static void a_permit_that_is_no_use_is_a_failed_request(void **state)
 	boot(world);
 	measure(world, 4);
 	settle(world);
-	executor_plugin_done(&world->executor, cu(8), SLICE("{}"), NULL);
+	executor_plugin_done(&world->executor, cu(8), (struct resources){ 0 }, SLICE("{}"), NULL);
 	settle(world);
 	assert_logged(&world->fixture, "Plugin request successful");
 	assert_logged(&world->fixture,
@@ -454,6 +454,85 @@ static void the_sleeper_does_not_busy_loop(void **state)
 	assert_true(fixture_metric(&world->fixture, "runner_next_actions_total") <= before + 2);
 }
 
+/* ---- schedulers (generations 3, G14 … G16) ---- */
+
+static void set_up_gated(struct world *world)
+{
+	struct vm_info vm = fixture_vm();
+	struct executor_options options;
+
+	executor_stop(&world->executor);
+	world->fixture.config.core.plugin_gate = true;
+	options = options_of(world, &vm);
+	executor_init(&world->executor, &options);
+}
+
+static void without_a_scheduler_nobody_is_asked(void **state)
+{
+	struct world *world = *state;
+
+	set_up_gated(world);
+	measure(world, 4);
+	fixture_pass(&world->fixture, 30000);
+	assert_int_equal(world->peers.plugin_starts, 0);
+	executor_scheduler_changed(&world->executor, true);
+	settle(world);
+	assert_int_equal(world->peers.plugin_starts, 1);
+	executor_scheduler_changed(&world->executor, false);
+	executor_plugin_done(&world->executor, cu(2), (struct resources){ 0 }, SLICE("{}"), NULL);
+	fixture_pass(&world->fixture, 30000);
+	assert_int_equal(world->peers.plugin_starts, 1);
+}
+
+static void s9_an_answer_of_an_earlier_scheduler_is_dropped(void **state)
+{
+	struct world *world = *state;
+
+	set_up_gated(world);
+	executor_scheduler_changed(&world->executor, true);
+	settle(world);
+	assert_int_equal(world->peers.plugin_starts, 1);
+	executor_scheduler_changed(&world->executor, false);
+	executor_scheduler_changed(&world->executor, true);
+	settle(world);
+	/* The one under way isn't cut off; the next follows its end. */
+	assert_int_equal(world->peers.plugin_starts, 1);
+	fixture_log_forget(&world->fixture);
+	executor_plugin_done(&world->executor, cu(2), (struct resources){ 0 }, SLICE("{}"), NULL);
+	assert_false(world->executor.core.plugin.permit.present);
+	assert_logged(&world->fixture, "Skipping state update after plugin request because the scheduler changed");
+	settle(world);
+	assert_int_equal(world->peers.plugin_starts, 2);
+	executor_plugin_done(&world->executor, cu(2), (struct resources){ 0 }, SLICE("{}"), NULL);
+	assert_true(world->executor.core.plugin.permit.present);
+}
+
+static void a_failure_of_an_earlier_scheduler_is_dropped(void **state)
+{
+	struct world *world = *state;
+	struct error err;
+
+	set_up_gated(world);
+	executor_scheduler_changed(&world->executor, true);
+	settle(world);
+	executor_scheduler_changed(&world->executor, true);
+	error_set(&err, ERROR_REFUSED, "gone");
+	executor_plugin_done(&world->executor, cu(0), (struct resources){ 0 }, SLICE(""), &err);
+	settle(world);
+	assert_int_equal(world->peers.plugin_starts, 2); /* no back-off */
+}
+
+static void the_newest_agent_takes_answers_of_any_scheduler(void **state)
+{
+	struct world *world = *state;
+
+	measure(world, 2);
+	settle(world);
+	executor_scheduler_changed(&world->executor, true);
+	executor_plugin_done(&world->executor, cu(2), (struct resources){ 0 }, SLICE("{}"), NULL);
+	assert_true(world->executor.core.plugin.permit.present);
+}
+
 static void a_broken_invariant_stops_the_executor_and_is_told_once(void **state)
 {
 	struct world *world = *state;
@@ -466,7 +545,7 @@ static void a_broken_invariant_stops_the_executor_and_is_told_once(void **state)
 	assert_string_equal(world->peers.failure.text, "can't encode NaN");
 	assert_string_equal(world->peers.failed_task, "executor: sleeper");
 	assert_null(executor_update(&world->executor));
-	executor_plugin_done(&world->executor, cu(2), SLICE("{}"), NULL);
+	executor_plugin_done(&world->executor, cu(2), (struct resources){ 0 }, SLICE("{}"), NULL);
 	executor_monitor_connected(&world->executor);
 	fixture_pass(&world->fixture, 30000);
 	assert_int_equal(world->peers.failures, 1);
@@ -517,6 +596,10 @@ int main(void)
 		TEST(a_downscale_goes_from_monitor_to_neonvm_to_plugin),
 		TEST(a_denied_downscale_waits_for_its_cooldown),
 		TEST(workers_start_out_of_one_set),
+		TEST(without_a_scheduler_nobody_is_asked),
+		TEST(s9_an_answer_of_an_earlier_scheduler_is_dropped),
+		TEST(a_failure_of_an_earlier_scheduler_is_dropped),
+		TEST(the_newest_agent_takes_answers_of_any_scheduler),
 		TEST(the_neonvm_back_off_counts_from_sending),
 		TEST(a_result_over_a_gone_connection_is_not_applied),
 		TEST(a_disconnect_alone_forgets_what_was_approved),

@@ -27,6 +27,7 @@ struct fake_node {
 	struct fake_monitor monitor;
 	struct http_server *page_server, *plugin_server;
 	struct runner_environment environment;
+	struct plugin_versions plugin_versions;
 	struct scaling_event_sink sink;
 	double load;
 	int scrapes;
@@ -34,6 +35,8 @@ struct fake_node {
 	struct resources plugin_wanted; /* of the last request */
 	struct resources plugin_limit;  /* grants no more */
 	bool plugin_broken;
+	bool plugin_hangs;      /* answers nothing; the test does, to the call it holds */
+	struct http_call *held; /* NULL: none */
 	bool no_scheduler;
 	int patches;
 	int cancelled_patches;
@@ -70,6 +73,10 @@ static void fake_node_on_plugin(void *context, struct http_call *call)
 	struct error err;
 
 	node->plugin_requests++;
+	if (node->plugin_hangs) {
+		node->held = call;
+		return;
+	}
 	if (node->plugin_broken) {
 		http_call_respond(call, 500, "text/plain", SLICE("failed to patch VM object"));
 		return;
@@ -91,11 +98,12 @@ static void fake_node_on_plugin(void *context, struct http_call *call)
 	arena_destroy(&arena);
 }
 
-static const char *fake_node_scheduler(void *context)
+static const struct scheduler_peer *fake_node_scheduler(void *context)
 {
+	static const struct scheduler_peer PEER = { .uid = "uid-1", .name = "scheduler-1", .ip = "127.0.0.1" };
 	const struct fake_node *node = context;
 
-	return node->no_scheduler ? NULL : "127.0.0.1";
+	return node->no_scheduler ? NULL : &PEER;
 }
 
 static void fake_node_end_patch(void *context)
@@ -146,10 +154,18 @@ static bool fake_node_submit(void *context, const struct scaling_event *event, s
 	return true;
 }
 
+static void fake_node_on_abort(void *context, struct http_call *call)
+{
+	struct fake_node *node = context;
+
+	if (node->held == call)
+		node->held = NULL;
+}
+
 static inline struct http_server *fake_node_serve(struct fake_node *node,
                                                   void (*on_request)(void *, struct http_call *), uint16_t *ret_port)
 {
-	const struct http_server_handler handler = { .on_request = on_request };
+	const struct http_server_handler handler = { .on_request = on_request, .on_abort = fake_node_on_abort };
 	struct http_server_options options = { .max_body_bytes = 4096 };
 	struct http_server *server;
 	struct address address;
@@ -182,6 +198,8 @@ static inline void fake_node_begin(struct fake_node *node)
 	node->plugin_server = fake_node_serve(node, fake_node_on_plugin, &config->scheduler.request_port);
 	config->monitor.server_port = fake_monitor_port(&node->monitor);
 	config->system_metrics.seconds_between_requests = 1;
+	plugin_versions_init(&node->plugin_versions, config->scheduler.protocol,
+	                     config->scheduler.compute_unit_configured);
 	node->sink = (struct scaling_event_sink){ .context = node, .submit = fake_node_submit };
 	node->environment = (struct runner_environment){
 		.loop = node->fixture.loop,
@@ -190,6 +208,7 @@ static inline void fake_node_begin(struct fake_node *node)
 		.metrics = node->fixture.metrics,
 		.http = node->http,
 		.parser = &node->parser,
+		.plugin_versions = &node->plugin_versions,
 		.scaling_events = &node->sink,
 		.log_sink = node->fixture.log_sink,
 		.peers = { .context = node,

@@ -11,6 +11,7 @@
 #include "tests/unit/agent/fake_monitor.h"
 
 struct world {
+	bool capital_texts;
 	struct fixture fixture;
 	struct fake_monitor monitor;
 	struct monitor_client client;
@@ -90,6 +91,7 @@ static void start_client(struct world *world)
 		             .on_downscale_done = on_downscale_done,
 		             .on_upscale_done = on_upscale_done },
 		.host = "127.0.0.1",
+		.capital_texts = world->capital_texts,
 		.log_sink = world->fixture.log_sink,
 		.log_context = "",
 	};
@@ -618,6 +620,68 @@ static void t41_an_internal_error_for_an_unknown_id_is_answered(void **state)
 	assert_int_equal(world->disconnects, 0);
 }
 
+/* ---- the words of late 2023 (generations 4.5) ---- */
+
+static void in_late_2023_an_unknown_id_has_no_record(void **state)
+{
+	struct world *world = *state;
+
+	world->capital_texts = true;
+	connect_client(world);
+	fake_monitor_send(&world->monitor, "{\"type\":\"InternalError\",\"id\":8,\"error\":\"x\"}");
+	assert_string_equal(
+		fake_monitor_wait(&world->fixture, &world->monitor, 1),
+		"{\"content\":{\"error\":\"Received MonitorError with id 8 but no record of previous message with "
+		"that id\"},\"type\":\"InvalidMessage\",\"id\":8}\n");
+}
+
+static void in_late_2023_errors_begin_with_capitals(void **state)
+{
+	struct world *world = *state;
+
+	world->capital_texts = true;
+	connect_client(world);
+	fake_monitor_send(&world->monitor, "{\"type\":\"DownscaleResult\",\"id\":3,\"ok\":\"yes\"}");
+	assert_non_null(strstr(fake_monitor_wait(&world->fixture, &world->monitor, 1),
+	                       "{\"content\":{\"error\":\"Error unmarshaling DownscaleResult: "));
+	fake_monitor_wait_closed(&world->fixture, &world->monitor);
+}
+
+static void in_late_2023_a_message_that_is_no_object_closes_with_a_capital(void **state)
+{
+	struct world *world = *state;
+
+	world->capital_texts = true;
+	connect_client(world);
+	fake_monitor_send(&world->monitor, "[1]");
+	fake_monitor_wait_closed(&world->fixture, &world->monitor);
+	assert_string_equal(world->monitor.close_reason, "Error deserializing message: \"[1]\"");
+}
+
+static void in_late_2023_a_handshake_is_refused_with_a_capital(void **state)
+{
+	struct world *world = *state;
+
+	world->capital_texts = true;
+	world->monitor.version_answer = "{\"error\":\"no\"}";
+	start_client(world);
+	(void)fake_monitor_wait(&world->fixture, &world->monitor, 1);
+	fake_monitor_wait_closed(&world->fixture, &world->monitor);
+	assert_string_equal(world->monitor.close_reason, "Monitor returned error during protocol handshake: \"no\"");
+}
+
+static void in_late_2023_a_handshake_that_can_not_be_read_is_told_with_a_capital(void **state)
+{
+	struct world *world = *state;
+
+	world->capital_texts = true;
+	world->monitor.version_answer = "hello";
+	start_client(world);
+	(void)fake_monitor_wait(&world->fixture, &world->monitor, 1);
+	fake_monitor_wait_closed(&world->fixture, &world->monitor);
+	assert_logged(&world->fixture, "\"error\":\"Error reading vm-monitor response during protocol handshake: ");
+}
+
 static void a_flood_of_messages_ends_the_connection_with_1008(void **state)
 {
 	struct world *world = *state;
@@ -1004,6 +1068,11 @@ int main(void)
 		TEST(a_message_at_the_limit_is_read),
 		TEST(fields_of_the_wrong_type_are_answered_then_end_the_connection),
 		TEST(t41_an_internal_error_for_an_unknown_id_is_answered),
+		TEST(in_late_2023_an_unknown_id_has_no_record),
+		TEST(in_late_2023_errors_begin_with_capitals),
+		TEST(in_late_2023_a_message_that_is_no_object_closes_with_a_capital),
+		TEST(in_late_2023_a_handshake_is_refused_with_a_capital),
+		TEST(in_late_2023_a_handshake_that_can_not_be_read_is_told_with_a_capital),
 		TEST(a_flood_of_messages_ends_the_connection_with_1008),
 		TEST(an_invalid_message_note_is_only_logged),
 		TEST(a_close_frame_of_the_monitor_ends_the_connection),

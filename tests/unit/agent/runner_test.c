@@ -132,6 +132,57 @@ static void idleness_makes_it_shrink_once_the_monitor_agrees(void **state)
 	assert_true(resources_equal(node->plugin_wanted, cu(1)));
 }
 
+/* As the watch shows it. */
+static void set_size(struct world *world, uint16_t count)
+{
+	world->status.vm_info.cpu.use_milli = cu(count).cpu_milli;
+	world->status.vm_info.mem.use_slots = count;
+}
+
+static void a_size_that_a_late_patch_left_is_mended(void **state)
+{
+	struct world *world = *state;
+	struct fake_node *node = &world->node;
+
+	node->fixture.config.refresh_state_interval_ns = 100 * NS_PER_MS;
+	start(world);
+	fake_node_pass(node, 600);
+	assert_int_equal(node->patches, 0);
+	set_size(world, 5);
+	runner_vm_changed(world->runner);
+	fake_node_pass(node, 1500);
+	assert_logged(&node->fixture,
+	              "\"msg\":\"The VM has another size than the one last asked for; going on from that\"");
+	assert_int_equal(node->patches, 1);
+	assert_true(resources_equal(node->last_patch.current, cu(5)));
+	assert_true(resources_equal(node->last_patch.target, cu(2)));
+	assert_int_equal(world->failures, 0);
+}
+
+static void an_old_view_of_the_size_is_not_believed(void **state)
+{
+	struct world *world = *state;
+	struct fake_node *node = &world->node;
+
+	node->fixture.config.refresh_state_interval_ns = 100 * NS_PER_MS;
+	start(world);
+	fake_node_pass(node, 600);
+	runner_vm_changed(world->runner);
+	node->load = 0.8; /* 4 CU */
+	fake_node_pass(node, 2500);
+	/* The watch still shows 2 CU; nothing came since the patch. */
+	assert_int_equal(node->patches, 1);
+	assert_true(resources_equal(core_using(runner_core(world->runner)), cu(4)));
+	assert_not_logged(&node->fixture, "going on from that");
+	/* Nor for a moment only: the event with the new size is on its way. */
+	runner_vm_changed(world->runner);
+	fake_node_pass(node, 150);
+	set_size(world, 4);
+	runner_vm_changed(world->runner);
+	fake_node_pass(node, 600);
+	assert_not_logged(&node->fixture, "going on from that");
+}
+
 static void a_monitor_that_wants_memory_gets_one_unit_more(void **state)
 {
 	struct world *world = *state;
@@ -238,6 +289,105 @@ static void a_monitor_that_stays_away_makes_it_stuck(void **state)
 	node->load = 0.8;
 	fake_node_pass(node, 1500);
 	assert_int_equal(node->patches, 1);
+}
+
+static void m10_in_late_2023_it_is_stuck_just_after_the_grace_period(void **state)
+{
+	struct world *world = *state;
+	struct fake_node *node = &world->node;
+
+	http_server_destroy(node->monitor.server);
+	node->monitor.server = NULL;
+	node->fixture.config.refresh_adaptively = true;
+	node->fixture.config.refresh_state_interval_ns = 10 * (uint64_t)NS_PER_S;
+	start(world);
+	fake_node_pass(node, 19500);
+	assert_metric(&node->fixture, "runners_current{is_endpoint=\"true\",state=\"stuck\"}", 0);
+	fake_node_pass(node, 1000);
+	assert_metric(&node->fixture, "runners_current{is_endpoint=\"true\",state=\"stuck\"}", 1);
+}
+
+/* ---- a core that knows whether there is a scheduler ---- */
+
+static void late_2023(struct fake_node *node)
+{
+	struct agent_config *config = &node->fixture.config;
+
+	config->generation = AGENT_GENERATION_A;
+	config->core.plugin_gate = true;
+	config->scheduler.sticky = true;
+	config->neonvm.no_revisions = true;
+	config->no_lfc_metrics = true;
+	config->plugin_tick_jitter_ms = 0;
+}
+
+static void without_a_scheduler_nothing_is_asked_and_nothing_fails(void **state)
+{
+	struct world *world = *state;
+	struct fake_node *node = &world->node;
+
+	late_2023(node);
+	node->no_scheduler = true;
+	node->load = 0.8;
+	start(world);
+	assert_logged(&node->fixture, "\"msg\":\"No initial scheduler found\"");
+	fake_node_pass(node, 7000);
+	assert_int_equal(node->plugin_requests, 0);
+	assert_int_equal(runner_status_failure_count(&world->status, RUNNER_FAILURE_SCHEDULER), 0);
+	/* The first thing it is asked is what is in use, at once; what is wanted comes next. */
+	node->no_scheduler = false;
+	runner_scheduler_changed(world->runner);
+	fixture_turn(&node->fixture);
+	test_loop_spin(node->fixture.loop, 20);
+	assert_true(node->plugin_requests >= 1);
+	fake_node_pass(node, 1000);
+	assert_true(resources_equal(node->plugin_wanted, cu(4)));
+	assert_int_equal(node->patches, 1);
+}
+
+static void s9_an_answer_of_a_scheduler_that_was_left_is_counted_and_not_used(void **state)
+{
+	struct world *world = *state;
+	struct fake_node *node = &world->node;
+
+	late_2023(node);
+	node->plugin_hangs = true;
+	start(world);
+	fake_node_pass(node, 600);
+	assert_int_equal(node->plugin_requests, 1);
+	assert_non_null(node->held);
+	/* Y takes the place of X; the request to X goes on, and nothing else is asked meanwhile. */
+	node->plugin_hangs = false;
+	runner_scheduler_changed(world->runner);
+	fake_node_pass(node, 600);
+	assert_int_equal(node->plugin_requests, 1);
+	assert_false(runner_core(world->runner)->plugin.permit.present);
+	http_call_respond(node->held, 200, "application/json",
+	                  SLICE("{\"permit\":{\"vCPUs\":\"500m\",\"mem\":\"2Gi\"}}"));
+	node->held = NULL;
+	for (int i = 0; i < 50 && node->plugin_requests < 2; i++)
+		test_loop_spin(node->fixture.loop, 1);
+	assert_int_equal(node->plugin_requests, 2);
+	assert_logged(&node->fixture, "because the scheduler changed");
+	fake_node_pass(node, 200);
+	assert_true(runner_core(world->runner)->plugin.permit.present);
+	assert_metric(&node->fixture, "scheduler_plugin_requests_total{code=\"200\"}", 2);
+}
+
+static void there_is_no_lfc_scrape_in_late_2023(void **state)
+{
+	struct world *world = *state;
+	struct fake_node *node = &world->node;
+
+	late_2023(node);
+	node->fixture.config.lfc_metrics = node->fixture.config.system_metrics;
+	world->status.vm_info.has_scaling_config = true;
+	world->status.vm_info.scaling_config.has_enable_lfc_metrics = true;
+	world->status.vm_info.scaling_config.enable_lfc_metrics = true;
+	start(world);
+	fake_node_pass(node, 3000);
+	assert_not_logged(&node->fixture, "LFC metrics");
+	assert_true(node->scrapes >= 2);
 }
 
 static void health_checks_keep_it_ok(void **state)
@@ -383,12 +533,18 @@ int main(void)
 		TEST(it_scrapes_connects_and_asks_for_what_is_in_use),
 		TEST(load_makes_it_grow),
 		TEST(idleness_makes_it_shrink_once_the_monitor_agrees),
+		TEST(a_size_that_a_late_patch_left_is_mended),
+		TEST(an_old_view_of_the_size_is_not_believed),
 		TEST(a_monitor_that_wants_memory_gets_one_unit_more),
 		TEST(a_scheduler_that_denies_is_asked_again_and_counted),
 		TEST(requests_fail_fast_without_a_scheduler_and_resume_with_one),
 		TEST(a_request_lost_with_the_connection_is_made_again),
 		TEST(failed_patches_are_counted_and_repeated),
 		TEST(a_monitor_that_stays_away_makes_it_stuck),
+		TEST(m10_in_late_2023_it_is_stuck_just_after_the_grace_period),
+		TEST(without_a_scheduler_nothing_is_asked_and_nothing_fails),
+		TEST(s9_an_answer_of_a_scheduler_that_was_left_is_counted_and_not_used),
+		TEST(there_is_no_lfc_scrape_in_late_2023),
 		TEST(health_checks_keep_it_ok),
 		TEST(several_vm_changes_are_taken_as_one),
 		TEST(lfc_pages_are_scraped_once_the_override_says_so),

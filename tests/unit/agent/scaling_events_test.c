@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "agent/scaling_events.h"
+#include "tests/support/vector_file.h"
 #include "tests/unit/agent/agent_fixture.h"
 
 struct world {
@@ -154,6 +155,42 @@ static void a_part_that_comes_or_goes_makes_an_event(void **state)
 	assert_int_equal(world->events, 3);
 }
 
+static struct world *limited;
+
+static struct goal_parts parts_of(const struct vector_row *row)
+{
+	struct goal_parts parts = { .has_cpu = true, .has_mem = true };
+
+	parts.cpu = vector_number(row->fields[2]);
+	parts.mem = vector_number(row->fields[3]);
+	parts.has_lfc = strcmp(row->fields[4], "-") != 0;
+	if (parts.has_lfc)
+		parts.lfc = vector_number(row->fields[4]);
+	return parts;
+}
+
+static void check_limiter(const struct vector_row *row)
+{
+	int before = limited->events;
+	struct goal_parts parts;
+
+	if (strcmp(row->fields[0], "restart") == 0) {
+		scaling_events_init(&limited->source, &limited->sink, limited->metrics, 0.25);
+		return;
+	}
+	assert_int_equal(row->count, 7);
+	parts = parts_of(row);
+	goal(limited, (uint32_t)atoi(row->fields[0]), (uint32_t)atoi(row->fields[1]), &parts);
+	if ((limited->events > before) != (strcmp(row->fields[5], "yes") == 0))
+		fail_msg("line %zu: %s", row->line, row->fields[6]);
+}
+
+static void tv27_which_events_are_sent(void **state)
+{
+	limited = *state;
+	assert_int_equal(vector_table_walk("vectors/billing/limiter.txt", check_limiter), 9);
+}
+
 static void an_event_that_cannot_be_encoded_is_an_error(void **state)
 {
 	struct world *world = *state;
@@ -187,6 +224,7 @@ int main(void)
 		TEST(a_close_goal_is_held_back_but_shown),
 		TEST(another_target_makes_an_event_however_close_the_parts),
 		TEST(a_part_that_comes_or_goes_makes_an_event),
+		TEST(tv27_which_events_are_sent),
 		TEST(an_event_that_cannot_be_encoded_is_an_error),
 		TEST(without_a_sink_events_are_only_counted),
 	};

@@ -16,7 +16,8 @@ struct world {
 	struct http_client *http;
 	struct scripted_api *plugin;
 	struct scheduler_client client;
-	const char *scheduler;
+	struct plugin_versions versions;
+	const struct scheduler_peer *scheduler;
 	bool done;
 	int ends;
 	enum scheduler_outcome outcome;
@@ -25,7 +26,9 @@ struct world {
 	char response[256];
 };
 
-static const char *current_scheduler(void *context)
+static const struct scheduler_peer PEER = { .uid = "uid-1", .name = "scheduler-1", .ip = "127.0.0.1" };
+
+static const struct scheduler_peer *current_scheduler(void *context)
 {
 	return ((struct world *)context)->scheduler;
 }
@@ -53,12 +56,14 @@ static int set_up(void **state)
 	assert_non_null(world->http);
 	world->plugin = scripted_api_start(world->fixture.loop, NULL);
 	world->fixture.config.scheduler.request_port = scripted_api_port(world->plugin);
-	world->scheduler = "127.0.0.1";
+	world->scheduler = &PEER;
+	plugin_versions_init(&world->versions, PLUGIN_PROTOCOL_5_0, true);
 
 	const struct scheduler_client settings = {
 		.loop = world->fixture.loop,
 		.http = world->http,
 		.config = &world->fixture.config,
+		.versions = &world->versions,
 		.metrics = world->fixture.metrics,
 		.namespace = "apps",
 		.pod_name = "compute-lively-oak-x7k2p",

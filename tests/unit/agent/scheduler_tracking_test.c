@@ -15,6 +15,7 @@ struct fixture {
 	struct error err;
 	size_t seen;
 	size_t log_seen;
+	int changes;
 };
 
 static void on_started(void *context)
@@ -32,11 +33,20 @@ static void on_start_failed(void *context, const struct error *err)
 	fixture->err = *err;
 }
 
-static int set_up(void **state)
+static void on_changed(void *context)
+{
+	struct fixture *fixture = context;
+
+	assert_true(fixture->started);
+	fixture->changes++;
+}
+
+static int set_up_with(void **state, bool sticky)
 {
 	struct fixture *fixture = calloc(1, sizeof *fixture);
 	static const struct scheduler_tracking_handler handler = { .on_started = on_started,
-		                                                   .on_start_failed = on_start_failed };
+		                                                   .on_start_failed = on_start_failed,
+		                                                   .on_changed = on_changed };
 	struct scheduler_tracking_options options;
 	struct error err;
 
@@ -46,6 +56,7 @@ static int set_up(void **state)
 		.loop = fixture->kube->loop,
 		.client = fixture->kube->client,
 		.scheduler_name = "autoscale-scheduler",
+		.sticky = sticky,
 		.metrics = fixture->metrics,
 		.log_sink = fixture->kube->sink,
 	};
@@ -54,6 +65,16 @@ static int set_up(void **state)
 		fail_msg("scheduler_tracking_start: %s", err.text);
 	*state = fixture;
 	return 0;
+}
+
+static int set_up(void **state)
+{
+	return set_up_with(state, false);
+}
+
+static int set_up_sticky(void **state)
+{
+	return set_up_with(state, true);
 }
 
 static int tear_down(void **state)
@@ -127,12 +148,12 @@ static void send_event(struct fixture *fixture, struct scripted_request *watch, 
 
 static void expect_current(struct fixture *fixture, const char *ip, size_t count)
 {
-	const char *current = scheduler_tracking_current(fixture->tracking);
+	const struct scheduler_peer *current = scheduler_tracking_current(fixture->tracking);
 
 	if (ip == NULL)
 		assert_null(current);
 	else
-		assert_string_equal(current, ip);
+		assert_string_equal(current->ip, ip);
 	assert_int_equal(scheduler_tracking_count(fixture->tracking), count);
 }
 
@@ -351,6 +372,91 @@ static void a_watch_that_cannot_be_reopened_is_tried_again_after_4_s(void **stat
 	next_request(fixture);
 }
 
+/* ---- keeping to one (generations 4.1) ---- */
+
+static void pass(struct fixture *fixture, uint64_t ms)
+{
+	test_clock_skip(ms * NS_PER_MS);
+	test_loop_spin(fixture->kube->loop, 20);
+}
+
+static void s10_the_next_is_taken_5_s_after_the_last_was(void **state)
+{
+	struct fixture *fixture = *state;
+	struct scripted_request *watch = start_with(fixture, "");
+
+	send_event(fixture, watch, "ADDED", "x", "10.0.0.1", "True", "10");
+	expect_current(fixture, "10.0.0.1", 1);
+	assert_int_equal(fixture->changes, 1);
+	/* A newer one doesn't matter. */
+	send_event(fixture, watch, "ADDED", "y", "10.0.0.2", "True", "20");
+	expect_current(fixture, "10.0.0.1", 2);
+	pass(fixture, 2000);
+	send_event(fixture, watch, "MODIFIED", "x", "10.0.0.1", "False", "10");
+	expect_current(fixture, NULL, 1);
+	assert_int_equal(fixture->changes, 2);
+	pass(fixture, 2500);
+	expect_current(fixture, NULL, 1);
+	pass(fixture, 600);
+	expect_current(fixture, "10.0.0.2", 1);
+	assert_int_equal(fixture->changes, 3);
+	expect_log(fixture, "info Scheduler pod now available (there was none before)\n"
+	                    "info Scheduler pod selection is unchanged\n"
+	                    "warn No scheduler pod available anymore\n"
+	                    "info Scheduler pod now available (there was none before)\n");
+}
+
+static void the_one_that_is_active_longest_is_next(void **state)
+{
+	struct fixture *fixture = *state;
+	struct scripted_request *watch = start_with(fixture, "");
+
+	send_event(fixture, watch, "ADDED", "x", "10.0.0.1", "True", "10");
+	send_event(fixture, watch, "ADDED", "y", "10.0.0.2", "True", "20");
+	send_event(fixture, watch, "ADDED", "z", "10.0.0.3", "True", "30");
+	/* y begins anew, behind z. */
+	send_event(fixture, watch, "MODIFIED", "y", "10.0.0.2", "False", "20");
+	send_event(fixture, watch, "MODIFIED", "y", "10.0.0.2", "True", "20");
+	assert_int_equal(fixture->changes, 1);
+	pass(fixture, 6000);
+	send_event(fixture, watch, "DELETED", "x", "10.0.0.1", "True", "10");
+	expect_current(fixture, "10.0.0.3", 2);
+	assert_int_equal(fixture->changes, 2);
+}
+
+static void one_that_comes_after_5_s_is_taken_at_once(void **state)
+{
+	struct fixture *fixture = *state;
+	struct scripted_request *watch = start_with(fixture, "");
+
+	send_event(fixture, watch, "ADDED", "x", "10.0.0.1", "True", "10");
+	send_event(fixture, watch, "DELETED", "x", "10.0.0.1", "True", "10");
+	pass(fixture, 6000);
+	expect_current(fixture, NULL, 0);
+	send_event(fixture, watch, "ADDED", "x2", "10.0.0.9", "True", "40");
+	expect_current(fixture, "10.0.0.9", 1);
+	assert_string_equal(scheduler_tracking_current(fixture->tracking)->uid, "x2");
+	assert_string_equal(scheduler_tracking_current(fixture->tracking)->name, "pod-x2");
+}
+
+static void of_several_at_the_start_the_newest_is_kept(void **state)
+{
+	struct fixture *fixture = *state;
+	char pods[4096] = "";
+
+	append_pod(pods, sizeof pods, "a", "10.0.0.1", "True", "10");
+	strcat(pods, ",");
+	append_pod(pods, sizeof pods, "b", "10.0.0.2", "True", "30");
+	strcat(pods, ",");
+	append_pod(pods, sizeof pods, "c", "10.0.0.3", "True", "20");
+	strcat(pods, ",");
+	append_pod(pods, sizeof pods, "d", NULL, "True", "55");
+	start_with(fixture, pods);
+	expect_current(fixture, "10.0.0.2", 3);
+	assert_int_equal(fixture->changes, 0);
+	expect_log(fixture, "info Scheduler pod now available (there was none before)\n");
+}
+
 int main(void)
 {
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -365,6 +471,10 @@ int main(void)
 		WITH_FIXTURE(the_watch_is_counted_as_scheduler_pod),
 		WITH_FIXTURE(a_list_that_fails_fails_the_start),
 		WITH_FIXTURE(a_watch_that_cannot_be_reopened_is_tried_again_after_4_s),
+		cmocka_unit_test_setup_teardown(s10_the_next_is_taken_5_s_after_the_last_was, set_up_sticky, tear_down),
+		cmocka_unit_test_setup_teardown(the_one_that_is_active_longest_is_next, set_up_sticky, tear_down),
+		cmocka_unit_test_setup_teardown(one_that_comes_after_5_s_is_taken_at_once, set_up_sticky, tear_down),
+		cmocka_unit_test_setup_teardown(of_several_at_the_start_the_newest_is_kept, set_up_sticky, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("scheduler_tracking", tests, NULL, NULL);

@@ -39,6 +39,7 @@ struct world {
 	struct agent_scrape_config config;
 	struct scrape scrape;
 	bool active;
+	const char *lenient_prefix;
 	int system_count, lfc_count;
 	struct system_metrics system;
 	struct lfc_metrics lfc;
@@ -108,6 +109,7 @@ static void start(struct world *world, enum scrape_kind kind)
 		.config = &world->config,
 		.kind = kind,
 		.pod_ip = "127.0.0.1",
+		.lenient_prefix = world->lenient_prefix,
 		.handler = { .context = world,
 		             .is_active = kind == SCRAPE_LFC ? is_active : NULL,
 		             .on_system = on_system,
@@ -258,6 +260,57 @@ static void another_status_than_200_is_a_failure(void **state)
 	/* And no reason to stop. */
 	fixture_pass(&world->fixture, 1200);
 	(void)scripted_api_wait(world->vm, 2);
+}
+
+/* ---- as in late 2023 ---- */
+
+/* The first request comes at once. */
+static void scrape_leniently(struct world *world, int status, const char *page)
+{
+	world->lenient_prefix = "node_";
+	world->config.first_at_once = true;
+	start(world, SCRAPE_SYSTEM);
+	fixture_pass(&world->fixture, 10);
+	scripted_reply(scripted_api_wait(world->vm, 1), status, "", page);
+	settle(world);
+}
+
+static void in_late_2023_lines_are_read_and_the_first_at_once(void **state)
+{
+	struct world *world = *state;
+
+	scrape_leniently(
+		world, 200,
+		"node_load1 0.1\nnode_load5 2\nnode_memory_total_bytes 2e9\nnode_memory_available_bytes 2e9\n");
+	assert_int_equal(world->system_count, 1);
+	assert_true(world->system.load_average_1_min > 0.1); /* 0.1 in 32 bits is a little more */
+	assert_not_logged(&world->fixture, "Sleeping for random delay");
+}
+
+static void in_late_2023_failures_have_other_words(void **state)
+{
+	struct world *world = *state;
+
+	scrape_leniently(world, 503, "busy \"now\"\n");
+	assert_logged(&world->fixture, "\"error\":\"Unsuccessful response status 503: \\\"busy ");
+	fixture_pass(&world->fixture, 1200);
+	scripted_reply(scripted_api_wait(world->vm, 2), 200, "", "host_load1 1\n");
+	settle(world);
+	assert_logged(&world->fixture,
+	              "\"error\":\"Error reading metrics from prometheus output: No line in metrics output "
+	              "starting with \\\"node_load1\\\"\"");
+	assert_int_equal(world->system_count, 0);
+}
+
+static void without_any_time_every_scrape_times_out(void **state)
+{
+	struct world *world = *state;
+
+	world->config.request_timeout_ns = 0;
+	start_and_wait(world, SCRAPE_SYSTEM);
+	fixture_pass(&world->fixture, 1200);
+	assert_int_equal(scripted_api_connection_count(world->vm), 0);
+	assert_in_range(fixture_log_count(&world->fixture, "context deadline exceeded"), 2, 3);
 }
 
 static void a_redirect_is_not_followed(void **state)
@@ -436,6 +489,9 @@ int main(void)
 		TEST(first_requests_are_spread_over_the_interval),
 		TEST(pauses_differ_by_a_little_so_that_loops_drift_apart),
 		TEST(another_status_than_200_is_a_failure),
+		TEST(in_late_2023_lines_are_read_and_the_first_at_once),
+		TEST(in_late_2023_failures_have_other_words),
+		TEST(without_any_time_every_scrape_times_out),
 		TEST(a_redirect_is_not_followed),
 		TEST(nobody_listens),
 		TEST(a_silent_vm_times_out),

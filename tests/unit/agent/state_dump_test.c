@@ -102,6 +102,30 @@ static void t54_without_vms_there_are_no_pods(void **state)
 	assert_answer(world, GET, " {\"what\":[1,{}],\"what\":2} and more", 200, NO_VMS);
 }
 
+static void generation_a_has_a_shape_of_its_own(void **state)
+{
+	struct world *world = *state;
+	struct state_dump_server_options options = {
+		.loop = world->node.fixture.loop,
+		.timeout_ns = (uint64_t)TIMEOUT_MS * NS_PER_MS,
+		.supervisor = world->supervisor,
+		.generation = AGENT_GENERATION_A,
+		.log_sink = world->node.fixture.log_sink,
+	};
+	struct error err;
+
+	state_dump_server_stop(world->server);
+	assert_true(address_parse(SLICE("127.0.0.1"), 0, &options.address));
+	world->server = state_dump_server_start(&options, &err);
+	assert_non_null(world->server);
+	assert_true(state_dump_server_address(world->server, &world->address));
+	assert_answer(world, GET, "{}", 200,
+	              "{\"stopped\":false,\"buildInfo\":{\"gitInfo\":\"ballast " BALLAST_VERSION
+	              "\",\"goVersion\":\"\\u003cunknown\\u003e\"},\"pods\":[]}");
+	assert_answer(world, GET, "", 400, "bad JSON"); /* M8 */
+	assert_answer(world, "POST / HTTP/1.1\r\n", "{}", 405, "request method must be GET");
+}
+
 static void requests_are_logged(void **state)
 {
 	struct world *world = *state;
@@ -237,6 +261,7 @@ int main(void)
 		TEST(t52_only_get_will_do),
 		TEST(t53_any_path_will_do),
 		TEST(t54_without_vms_there_are_no_pods),
+		TEST(generation_a_has_a_shape_of_its_own),
 		TEST(requests_are_logged),
 		TEST(requests_that_are_refused_are_logged_too),
 		TEST(pods_are_dumped_in_order),

@@ -35,7 +35,7 @@ static void every_field_of_the_object_arrives(void **state)
 	(void)state;
 	arena_init(&arena, ARENA_BYTES);
 	assert_true(vm_virtual_machine_from_json(slice_of(OBJECT), &arena, &vm, &err));
-	assert_true(vm_info_extract(&vm, &arena, &info, &oddity, &err));
+	assert_true(vm_info_extract(&vm, AGENT_GENERATION_B, &arena, &info, &oddity, &err));
 	arena_destroy(&arena); /* the info owns nothing of it */
 	assert_string_equal(info.name, "vm-a");
 	assert_string_equal(info.namespace, "apps");
@@ -89,7 +89,7 @@ static void too_long_a_name_is_an_error(void **state)
 	arena_init(&arena, ARENA_BYTES);
 	assert_true(vm_virtual_machine_from_json(slice_of(OBJECT), &arena, &vm, &err));
 	vm.metadata.name = slice_from(name, sizeof name);
-	assert_false(vm_info_extract(&vm, &arena, &info, &oddity, &err));
+	assert_false(vm_info_extract(&vm, AGENT_GENERATION_B, &arena, &info, &oddity, &err));
 	assert_int_equal(err.code, ERROR_LIMIT);
 	assert_string_equal(err.text, "error extracting VM info: VM name of 300 bytes is longer than 253");
 	arena_destroy(&arena);
@@ -106,14 +106,14 @@ static void bounds_are_read_without_further_checks(void **state)
 
 	(void)state;
 	arena_init(&arena, ARENA_BYTES);
-	assert_true(vm_bounds_read(&vm, &arena, &bounds, &err));
+	assert_true(vm_bounds_read(&vm, AGENT_GENERATION_B, &arena, &bounds, &err));
 	assert_true(bounds.present);
 	assert_int_equal(bounds.min_cpu_milli, 0);
 	assert_int_equal(bounds.min_mem_bytes, -5);
 	assert_int_equal(bounds.max_cpu_milli, 1500);
 	assert_int_equal(bounds.max_mem_bytes, 0);
 	vm.metadata.annotations_count = 0;
-	assert_true(vm_bounds_read(&vm, &arena, &bounds, &err));
+	assert_true(vm_bounds_read(&vm, AGENT_GENERATION_B, &arena, &bounds, &err));
 	assert_false(bounds.present);
 	arena_destroy(&arena);
 }
@@ -132,7 +132,7 @@ static void running_out_of_memory_is_an_error(void **state)
 	assert_true(vm_virtual_machine_from_json(slice_of(OBJECT), &arena, &vm, &err));
 	arena_init(&little, ARENA_BYTES);
 	memory_fail_at(1);
-	assert_false(vm_info_extract(&vm, &little, &info, &oddity, &err));
+	assert_false(vm_info_extract(&vm, AGENT_GENERATION_B, &little, &info, &oddity, &err));
 	memory_fail_at(0);
 	assert_int_equal(err.code, ERROR_NO_MEMORY);
 	arena_destroy(&little);

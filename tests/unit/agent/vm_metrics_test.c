@@ -242,6 +242,69 @@ static void running_out_of_memory_leaves_no_series_behind(void **state)
 	assert_true(step > 10);
 }
 
+/* ---- late 2023 (generations 4.7) ---- */
+
+#define RESOURCE(resource, value)                                                                \
+	"autoscaling_vm_resources{endpoint_id=\"ep-1\",resource=\"" resource "\",value=\"" value \
+	"\",vm_name=\"vm-a\",vm_namespace=\"apps\"} "
+#define NO_ERRORS                                                      \
+	"promhttp_metric_handler_errors_total{cause=\"encoding\"} 0\n" \
+	"promhttp_metric_handler_errors_total{cause=\"gathering\"} 0\n"
+
+static struct vm_metrics *create_late_2023(void)
+{
+	struct error err;
+	struct vm_metrics *metrics = vm_metrics_create_late_2023(&err);
+
+	assert_non_null(metrics);
+	return metrics;
+}
+
+static void m11_in_late_2023_there_is_one_family(void **state)
+{
+	struct vm_metrics *metrics = create_late_2023();
+	struct vm_gauges gauges = sample();
+
+	(void)state;
+	gauges.has_status_cpu = false;
+	gauges.has_status_mem = true;
+	gauges.status_mem = 3221225472;
+	vm_metrics_show(metrics, &gauges);
+	assert_page(
+		metrics,
+		RESOURCE("cpu", "max") "2\n" RESOURCE("cpu", "min") "0.25\n" RESOURCE("cpu", "spec_use") "0.5\n" RESOURCE("mem", "max") "8589934592\n" RESOURCE(
+			"mem",
+			"min") "1073741824\n" RESOURCE("mem",
+	                                               "spec_use") "2147483648\n" RESOURCE("mem",
+	                                                                                   "status_use") "3221225472\n" NO_ERRORS);
+	vm_metrics_forget(metrics, SLICE("apps"), SLICE("vm-a"));
+	assert_page(metrics, NO_ERRORS);
+	vm_metrics_destroy(metrics);
+}
+
+static void in_late_2023_series_that_no_longer_occur_go(void **state)
+{
+	struct vm_metrics *metrics = create_late_2023();
+	struct vm_gauges gauges = sample();
+	const struct scaling_desired_cu desired = { .total = 3 };
+
+	(void)state;
+	vm_metrics_show(metrics, &gauges);
+	assert_true(page_has(metrics, RESOURCE("cpu", "status_use") "0.5"));
+	gauges.has_status_cpu = false;
+	gauges.spec_cpu.use = 0; /* the spec doesn't say */
+	vm_metrics_show(metrics, &gauges);
+	assert_false(page_has(metrics, RESOURCE("cpu", "status_use") "0.5"));
+	assert_false(page_has(metrics, RESOURCE("cpu", "spec_use") "0.5"));
+	gauges.endpoint_id = SLICE("");
+	vm_metrics_show(metrics, &gauges);
+	assert_false(page_has(metrics, RESOURCE("cpu", "min") "0.25"));
+	/* Of the newest only. */
+	vm_metrics_set_desired_cu(metrics, SLICE("apps"), SLICE("vm-a"), &desired);
+	assert_false(page_has(metrics, "autoscaling_vm_desired_cu"));
+	vm_metrics_destroy(metrics);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +314,8 @@ int main(void)
 		cmocka_unit_test(a_part_that_becomes_unknown_loses_its_series),
 		cmocka_unit_test(desired_cu_is_shown_of_known_vms_only),
 		cmocka_unit_test(forgetting_one_vm_leaves_the_others),
+		cmocka_unit_test(m11_in_late_2023_there_is_one_family),
+		cmocka_unit_test(in_late_2023_series_that_no_longer_occur_go),
 		cmocka_unit_test(running_out_of_memory_leaves_no_series_behind),
 	};
 

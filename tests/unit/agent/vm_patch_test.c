@@ -112,6 +112,23 @@ static void bodies_have_exactly_these_bytes(void **state)
 	free(file);
 }
 
+static void m7_without_a_revision_there_are_two_operations(void **state)
+{
+	struct vm_patch_request request = request_for("vm-a");
+	struct buffer body;
+	struct error err;
+
+	(void)state;
+	request.target.mem_bytes = UINT64_C(8) << 30;
+	request.without_revision = true;
+	buffer_init(&body, 4096);
+	assert_true(vm_patch_append_body(&request, &body, &err));
+	assert_true(slice_equal_text(buffer_slice(&body),
+	                             "[{\"op\":\"replace\",\"path\":\"/spec/guest/cpus/use\",\"value\":\"2\"},"
+	                             "{\"op\":\"replace\",\"path\":\"/spec/guest/memorySlots/use\",\"value\":8}]"));
+	buffer_destroy(&body);
+}
+
 static void without_a_slot_size_there_is_no_patch(void **state)
 {
 	struct kube_fixture *fixture = *state;
@@ -293,6 +310,7 @@ int main(void)
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bodies_have_exactly_these_bytes),
+		WITH_FIXTURE(m7_without_a_revision_there_are_two_operations),
 		WITH_FIXTURE(without_a_slot_size_there_is_no_patch),
 		WITH_FIXTURE(a_patch_goes_to_the_vm_and_its_answer_is_not_looked_at),
 		WITH_FIXTURE(names_cannot_leave_their_place_in_the_path),

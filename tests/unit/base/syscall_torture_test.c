@@ -19,7 +19,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "tests/support/torture.h"
+#include "tests/support/failing_calls.h"
 
 enum { FILE_BYTES = 100 * 1000, RING_BYTES = 64 * 1024, LINES = 40, PIPE_BYTES = 64 * 1024 };
 

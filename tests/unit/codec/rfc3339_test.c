@@ -178,6 +178,32 @@ static void each_day_of_centuries_is_read_as_printed(void **state)
 	buffer_destroy(&buffer);
 }
 
+static void expect_at(int64_t ns, int32_t offset_s, const char *expected)
+{
+	struct buffer out;
+
+	buffer_init(&out, 64);
+	rfc3339_print_nanoseconds_at(ns, offset_s, &out);
+	assert_true(slice_equal_text(buffer_slice(&out), expected));
+	buffer_destroy(&out);
+}
+
+static void instants_are_printed_in_a_zone(void **state)
+{
+	const int64_t ns = parse("2025-03-06T23:30:00.000001Z");
+
+	(void)state;
+	expect_at(ns, 0, "2025-03-06T23:30:00.000001Z");
+	expect_at(ns, 3600, "2025-03-07T00:30:00.000001+01:00");
+	expect_at(ns, -(3 * 3600 + 1800), "2025-03-06T20:00:00.000001-03:30");
+	expect_at(ns, 14 * 3600, "2025-03-07T13:30:00.000001+14:00");
+	expect_at(parse("2024-12-31T23:59:59Z"), 60, "2025-01-01T00:00:59+00:01");
+	expect_at(RFC3339_ZERO, 3600, "0001-01-01T00:00:00Z");
+	/* What a zone would carry beyond the range stays in UTC. */
+	expect_at(INT64_MAX, 3600, "2262-04-11T23:47:16.854775807Z");
+	assert_int_equal(parse("2025-03-07T00:30:00.000001+01:00"), ns);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +215,7 @@ int main(void)
 		cmocka_unit_test(the_zero_instant_goes_both_ways),
 		cmocka_unit_test(instants_are_printed_in_utc),
 		cmocka_unit_test(each_day_of_centuries_is_read_as_printed),
+		cmocka_unit_test(instants_are_printed_in_a_zone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

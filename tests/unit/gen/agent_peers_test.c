@@ -47,6 +47,7 @@ static struct plugin_agent_request example_request(void)
 	return (struct plugin_agent_request){
 		.proto_version = 7,
 		.pod = { .namespace = SLICE("apps"), .name = SLICE("compute-lively-oak-x7k2p") },
+		.has_compute_unit = true,
 		.compute_unit = { .cpu_milli = 250, .mem_bytes = (uint64_t)1 << 30 },
 		.resources = { .cpu_milli = 1000, .mem_bytes = (uint64_t)4 << 30 },
 		.last_permit_presence = JSON_VALUE,
@@ -76,6 +77,7 @@ static void a_first_request_has_nulls(void **state)
 		/* P33 */
 		.proto_version = 7,
 		.pod = { .namespace = SLICE("apps"), .name = SLICE("p") },
+		.has_compute_unit = true,
 		.compute_unit = { .cpu_milli = 250, .mem_bytes = (uint64_t)1 << 30 },
 		.resources = { .cpu_milli = 500, .mem_bytes = (uint64_t)2 << 30 },
 		.last_permit_presence = JSON_NULL,

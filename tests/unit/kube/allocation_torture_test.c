@@ -4,7 +4,7 @@
  */
 #include "watch_fixture.h"
 
-#include "tests/support/torture.h"
+#include "tests/support/failing_calls.h"
 
 enum { TRIES = 40 };
 

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "tests/support/torture.h"
+#include "tests/support/failing_calls.h"
 #include "websocket_end.h"
 
 enum { WAIT_TURNS = 3000 };

@@ -21,6 +21,8 @@
 
 enum { TEXT_BYTES = 8192 };
 
+static const struct sandbox_generation NEWEST = { .late_2023 = false };
+
 static char folder[] = "/tmp/ballast-agent-setup-test-XXXXXX";
 
 static int make_folder(void **state)
@@ -44,7 +46,7 @@ static void load(double speed, struct arena *arena, struct agent_config *ret_con
 	char path[AGENT_SETUP_PATH_BYTES + 16];
 	struct error err;
 
-	assert_true(agent_setup_create(&setup, speed, "t", SLICE("c"), &err));
+	assert_true(agent_setup_create(&setup, speed, &NEWEST, NULL, "t", SLICE("c"), &err));
 	(void)snprintf(path, sizeof path, "%s/config.json", setup.folder);
 	arena_init(arena, AGENT_CONFIG_ARENA_BYTES);
 	if (!agent_config_load(path, arena, ret_config, &text, &err))
@@ -110,6 +112,31 @@ static void expect_file(const struct agent_setup *setup, const char *name, const
 	assert_string_equal(text, content);
 }
 
+static void with_a_receiver_events_go_there(void **state)
+{
+	(void)state;
+	struct agent_setup setup;
+	struct arena arena;
+	struct agent_config config;
+	struct slice text;
+	char path[AGENT_SETUP_PATH_BYTES + 16];
+	struct error err;
+
+	assert_true(agent_setup_create(&setup, 4, &NEWEST, "127.1.2.3", "t", SLICE("c"), &err));
+	(void)snprintf(path, sizeof path, "%s/config.json", setup.folder);
+	arena_init(&arena, AGENT_CONFIG_ARENA_BYTES);
+	if (!agent_config_load(path, &arena, &config, &text, &err))
+		fail_msg("%s", err.text);
+	assert_true(config.billing.http.present);
+	assert_true(slice_equal_text(config.billing.http.url, "http://127.1.2.3:8080/v1"));
+	assert_int_equal(config.billing.http.push.every_ns, UINT64_C(3) * NS_PER_S);
+	assert_true(config.scaling_events_s3.present);
+	assert_true(slice_equal_text(config.scaling_events_s3.endpoint, "http://127.1.2.3:8080"));
+	assert_false(config.billing.s3.present || config.billing.azure_blob.present);
+	arena_destroy(&arena);
+	agent_setup_remove(&setup);
+}
+
 static void the_folder_has_the_service_account_and_is_private(void **state)
 {
 	(void)state;
@@ -117,7 +144,7 @@ static void the_folder_has_the_service_account_and_is_private(void **state)
 	struct stat status;
 	struct error err;
 
-	assert_true(agent_setup_create(&setup, 4, "secret", SLICE("-----BEGIN"), &err));
+	assert_true(agent_setup_create(&setup, 4, &NEWEST, NULL, "secret", SLICE("-----BEGIN"), &err));
 	assert_int_equal(stat(setup.folder, &status), 0);
 	assert_int_equal(status.st_mode & 0777, 0700);
 	expect_file(&setup, "serviceaccount/token", "secret");
@@ -135,13 +162,13 @@ static void a_folder_that_cant_be_made_is_an_error(void **state)
 	struct error err;
 
 	setenv("TMPDIR", "/nonexistent", 1);
-	assert_false(agent_setup_create(&setup, 4, "t", SLICE("c"), &err));
+	assert_false(agent_setup_create(&setup, 4, &NEWEST, NULL, "t", SLICE("c"), &err));
 	setenv("TMPDIR", folder, 1);
 	assert_int_equal(err.code, ERROR_SYSTEM);
 	assert_string_equal(setup.folder, "untouched");
 	/* Short of memory, what was made so far goes again. */
 	memory_fail_at(1);
-	assert_false(agent_setup_create(&setup, 4, "t", SLICE("c"), &err));
+	assert_false(agent_setup_create(&setup, 4, &NEWEST, NULL, "t", SLICE("c"), &err));
 	memory_fail_at(0);
 	assert_int_equal(err.code, ERROR_NO_MEMORY);
 }
@@ -155,6 +182,8 @@ static void the_environment_is_that_of_the_pod(void **state)
 		"K8S_NODE_NAME=node-b",
 		"K8S_POD_IP=127.70.1.4",
 		"KUBERNETES_SERVICE_HOST=127.70.1.1",
+		"AWS_ACCESS_KEY_ID=ballast",
+		"AWS_SECRET_ACCESS_KEY=sandbox",
 		"KUBERNETES_SERVICE_PORT=6443",
 		"CONFIG_PATH=/run/x/config.json",
 		"BALLAST_SERVICEACCOUNT_DIR=/run/x/serviceaccount",
@@ -175,7 +204,7 @@ static void logs_are_appended_or_lie_in_the_folder(void **state)
 	struct error err;
 	int log;
 
-	assert_true(agent_setup_create(&setup, 4, "t", SLICE("c"), &err));
+	assert_true(agent_setup_create(&setup, 4, &NEWEST, NULL, "t", SLICE("c"), &err));
 	(void)snprintf(path, sizeof path, "%s/shared", setup.folder);
 	for (int i = 0; i < 2; i++) {
 		log = agent_setup_open_log(&setup, "node-a", path, &err);
@@ -254,6 +283,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(at_speed_1_it_is_the_shipped_configuration),
 		cmocka_unit_test(speed_divides_seconds_and_rounds_them_up),
+		cmocka_unit_test(with_a_receiver_events_go_there),
 		cmocka_unit_test(the_folder_has_the_service_account_and_is_private),
 		cmocka_unit_test(a_folder_that_cant_be_made_is_an_error),
 		cmocka_unit_test(the_environment_is_that_of_the_pod),

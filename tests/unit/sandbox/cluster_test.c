@@ -199,15 +199,15 @@ static void peers_go_away_and_come_back(void **state)
 	} rows[] = {
 		{ { .peer = OUTAGE_API }, 0, AGENT_SETUP_API_PORT },
 		{ { .peer = OUTAGE_PLUGIN }, 1, AGENT_SETUP_PLUGIN_PORT },
-		/* Places 2 and 3 are the agents'. */
-		{ { .peer = OUTAGE_MONITOR, .vm = 1 }, 5, AGENT_SETUP_MONITOR_PORT },
+		/* Places 2 and 3 are the extender's and the event receiver's, 4 and 5 are the agents'. */
+		{ { .peer = OUTAGE_MONITOR, .vm = 1 }, 7, AGENT_SETUP_MONITOR_PORT },
 	};
 	char first_guest[ADDRESS_TEXT_BYTES];
 	struct scene scene;
 	struct error err;
 
 	scene_open(&scene, 2, 1);
-	print_place(scene.cluster, 4, first_guest);
+	print_place(scene.cluster, 6, first_guest);
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		char host[ADDRESS_TEXT_BYTES];
 

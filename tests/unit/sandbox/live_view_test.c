@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "net/loop_epoll.h"
 #include "sandbox/live_view.h"
+#include "sandbox/object_store.h"
 #include "tests/unit/sandbox/fake_cluster.h"
 
 enum { OUTPUT_BYTES = 512 * 1024 };
@@ -213,6 +214,61 @@ static void a_terminal_shows_a_table(void **state)
 	close_scene();
 }
 
+static void no_pod_event(void *context, unsigned pod, const char *text)
+{
+	(void)context;
+	(void)pod;
+	(void)text;
+}
+
+static void no_mismatch(void *context, const char *text)
+{
+	(void)context;
+	(void)text;
+}
+
+static void pods_are_shown_below_vms_and_each_gets_half_of_the_room(void **state)
+{
+	(void)state;
+	static const struct pod_cluster_handler HANDLER = { .on_pod = no_pod_event, .on_mismatch = no_mismatch };
+	const struct pod_workload_options workload_options = { .pods = 20, .nodes = 2, .speed = 4 };
+	struct pod_cluster_options options = { .extender = { .port = 1 } };
+	struct pod_workload *workload;
+	struct pod_cluster *pods;
+	struct object_store *store;
+	struct error err;
+	char *frame;
+
+	open_terminal(100, 18);
+	workload = pod_workload_create(&workload_options, &err);
+	store = object_store_create(scene.loop, &err);
+	assert_non_null(workload);
+	assert_non_null(store);
+	options.workload = workload;
+	options.store = store;
+	pods = pod_cluster_create(scene.loop, &options, &HANDLER, NULL, &err);
+	assert_non_null(pods);
+	assert_true(live_view_show_pods(scene.view, pods, &err));
+	live_view_pod_event(scene.view, 1, "waits: %s", "why");
+	live_view_start(scene.view, &scene.cluster);
+	close_view();
+	frame = last_frame();
+	assert_non_null(strstr(frame, "birch        takeover"));
+	assert_null(strstr(frame, "cedar        full-first"));
+	assert_non_null(strstr(frame, "and 2 more VMs\x1b[K\r\n"
+	                              "pods: 0 bound, 0.0 per minute, 0 filter calls; promised twice: 0\x1b[K\r\n"
+	                              "pod             volumes expected node      calls seconds  last action\x1b[K\r\n"
+	                              "pair-1                2 bound    -             0       -  \x1b[K\r\n"
+	                              "too-large-1           2 pending  -             0       -  waits: why\x1b[K\r\n"
+	                              "logical-1             1 bound    -             0       -  \x1b[K\r\n"
+	                              "scratchpad-1          1 bound    -             0       -  \x1b[K\r\n"
+	                              "and 16 more pods\x1b[K\r\n"));
+	pod_cluster_destroy(pods);
+	object_store_destroy(store);
+	pod_workload_destroy(workload);
+	close_scene();
+}
+
 static void a_small_terminal_gets_less_of_it(void **state)
 {
 	(void)state;
@@ -290,6 +346,7 @@ int main(void)
 		cmocka_unit_test(events_are_lines_with_the_time),
 		cmocka_unit_test(a_reader_that_is_too_slow_misses_lines_and_is_told),
 		cmocka_unit_test(a_terminal_shows_a_table),
+		cmocka_unit_test(pods_are_shown_below_vms_and_each_gets_half_of_the_room),
 		cmocka_unit_test(a_small_terminal_gets_less_of_it),
 		cmocka_unit_test(the_terminal_is_as_it_was_while_the_process_is_stopped),
 		cmocka_unit_test(it_is_redrawn_as_time_goes_by),

@@ -65,6 +65,75 @@ static void texts_are_read(void **state)
 	assert_int_equal(options.outages[2].start_ns, 0);
 }
 
+static void pods_bring_the_extender_with_its_outage_and_its_wait(void **state)
+{
+	(void)state;
+	static const char *const outages[] = { "extender@1s+8s" };
+	struct sandbox_options options = { .pods = 3 };
+	struct sandbox_option_texts texts = { .wait_for_reservation = "2s", .outages = outages, .outage_count = 1 };
+	char text[OUTAGE_PEER_BYTES];
+	struct error err;
+
+	assert_true(sandbox_options_read(&options, &texts, &err));
+	assert_int_equal(options.wait_for_reservation_ns, 2 * SECOND);
+	assert_int_equal(options.outages[0].peer, OUTAGE_EXTENDER);
+	outage_print_option(&options.outages[0], text);
+	assert_string_equal(text, "extender");
+	/* It disturbs no VM. */
+	assert_true(outages_leave_settled(options.outages, 1, 0, 9 * SECOND, 8 * SECOND));
+	texts.wait_for_reservation = "5s";
+	assert_false(sandbox_options_read(&options, &texts, &err));
+	assert_string_equal(err.text, "--wait-for-reservation: more than 4 s");
+	options.pods = 0;
+	assert_false(sandbox_options_read(&options, &texts, &err));
+	assert_string_equal(err.text, "--vms: with 0 VMs there must be --pods");
+	options.vms = 1;
+	assert_false(sandbox_options_read(&options, &texts, &err));
+	assert_string_equal(err.text, "--wait-for-reservation: there is no extender without --pods");
+	texts.wait_for_reservation = NULL;
+	assert_false(sandbox_options_read(&options, &texts, &err));
+	assert_string_equal(err.text, "--outage: there is no extender without --pods");
+}
+
+static void the_receiver_may_be_away_at_the_end(void **state)
+{
+	(void)state;
+	static const char *const outages[] = { "receiver@20s+10s" };
+	struct sandbox_options options = { .live = false };
+	struct sandbox_option_texts texts = {
+		.duration = "40s", .stop_agent_at = "25s", .outages = outages, .outage_count = 1
+	};
+	struct error err;
+	char text[OUTAGE_PEER_BYTES];
+	char words[64];
+
+	assert_true(read(&options, texts, &err));
+	assert_int_equal(options.outages[0].peer, OUTAGE_RECEIVER);
+	outage_print_option(&options.outages[0], text);
+	assert_string_equal(text, "receiver");
+	outage_print_peer(&options.outages[0], words, sizeof words);
+	assert_string_equal(words, "event receiver");
+	/* It keeps no VM from its size. */
+	assert_true(outages_leave_settled(options.outages, 1, 0, 25 * SECOND, 8 * SECOND));
+}
+
+static void the_grace_period_is_the_agents_own_or_as_given(void **state)
+{
+	(void)state;
+	struct sandbox_options options = { .live = false };
+	struct error err;
+
+	assert_true(read(&options, (struct sandbox_option_texts){ .grace = NULL }, &err));
+	assert_null(options.grace);
+	assert_int_equal(options.grace_ns, 25 * SECOND);
+	assert_true(read(&options, (struct sandbox_option_texts){ .grace = "1500ms" }, &err));
+	assert_string_equal(options.grace, "1500ms");
+	assert_int_equal(options.grace_ns, 1500 * (uint64_t)NS_PER_MS);
+	assert_false(read(&options, (struct sandbox_option_texts){ .grace = "25h" }, &err));
+	assert_string_equal(err.text, "--grace: \"25h\" is more than 24h");
+	assert_false(read(&options, (struct sandbox_option_texts){ .grace = "soon" }, &err));
+}
+
 static void an_agent_may_be_stopped_at_once(void **state)
 {
 	(void)state;
@@ -93,9 +162,12 @@ static void nonsense_is_refused_with_the_option_named(void **state)
 		{ .stop_agent_at = "61s", .text = "--stop-agent-at: the run has ended by then" },
 		{ .outage = "plugin@10s", .text = "--outage: \"plugin@10s\" isn't PEER@START+LENGTH" },
 		{ .outage = "plugin+10s", .text = "--outage: \"plugin+10s\" isn't PEER@START+LENGTH" },
-		{ .outage = "disk@10s+1s", .text = "--outage: \"disk\" is none of plugin, api, monitor:N" },
-		{ .outage = "monitor@10s+1s", .text = "--outage: \"monitor\" is none of plugin, api, monitor:N" },
-		{ .outage = "monitor:0@10s+1s", .text = "--outage: \"monitor:0\" is none of plugin, api, monitor:N" },
+		{ .outage = "disk@10s+1s",
+		  .text = "--outage: \"disk\" is none of plugin, api, extender, receiver, monitor:N" },
+		{ .outage = "monitor@10s+1s",
+		  .text = "--outage: \"monitor\" is none of plugin, api, extender, receiver, monitor:N" },
+		{ .outage = "monitor:0@10s+1s",
+		  .text = "--outage: \"monitor:0\" is none of plugin, api, extender, receiver, monitor:N" },
 		{ .outage = "monitor:7@10s+1s", .text = "--outage: there is no VM 7, only 6" },
 		{ .outage = "api@-1s+1s", .text = "--outage: start: \"-1s\" is negative" },
 		{ .outage = "api@1s+0s", .text = "--outage: length: an outage of no time" },
@@ -203,6 +275,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_arguments_it_runs_for_a_minute_or_live_without_end),
 		cmocka_unit_test(texts_are_read),
+		cmocka_unit_test(pods_bring_the_extender_with_its_outage_and_its_wait),
+		cmocka_unit_test(the_receiver_may_be_away_at_the_end),
+		cmocka_unit_test(the_grace_period_is_the_agents_own_or_as_given),
 		cmocka_unit_test(an_agent_may_be_stopped_at_once),
 		cmocka_unit_test(nonsense_is_refused_with_the_option_named),
 		cmocka_unit_test(many_vms_need_a_longer_run),

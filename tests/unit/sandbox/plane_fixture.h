@@ -86,7 +86,7 @@ UNUSED_HERE static void fixture_on_phase(void *context, const char *name, const 
 
 UNUSED_HERE static const struct api_rule ADMIN_RULES[] = { { .group = "*", .resource = "*", .verbs = "*" } };
 
-UNUSED_HERE static struct plane_fixture *plane_fixture_create(double speed, uint64_t bookmark_interval_ns)
+UNUSED_HERE static struct plane_fixture *plane_fixture_make(bool late_2023, double speed, uint64_t bookmark_interval_ns)
 {
 	static const struct control_plane_handler HANDLER = {
 		.on_patched = fixture_on_patched,
@@ -97,6 +97,7 @@ UNUSED_HERE static struct plane_fixture *plane_fixture_create(double speed, uint
 	struct control_plane_options options = {
 		.token = AGENT_TOKEN,
 		.user = AGENT_USER,
+		.late_2023 = late_2023,
 		.speed = speed,
 		.bookmark_interval_ns = bookmark_interval_ns,
 	};
@@ -122,6 +123,16 @@ UNUSED_HERE static struct plane_fixture *plane_fixture_create(double speed, uint
 	http_client_set_tls(fixture->client, tls);
 	tls_settings_release(tls);
 	return fixture;
+}
+
+UNUSED_HERE static struct plane_fixture *plane_fixture_create(double speed, uint64_t bookmark_interval_ns)
+{
+	return plane_fixture_make(false, speed, bookmark_interval_ns);
+}
+
+UNUSED_HERE static struct plane_fixture *plane_fixture_create_late_2023(void)
+{
+	return plane_fixture_make(true, 1, 0);
 }
 
 UNUSED_HERE static void plane_fixture_destroy(struct plane_fixture *fixture)

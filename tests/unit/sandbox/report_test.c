@@ -38,7 +38,7 @@ static void scene_open(struct scene *scene)
 	*scene = (struct scene){
 		.cluster = { .vm_count = 3,
 		             .api = { .lists = 2, .watches = 3, .patches = 4 },
-		             .scheduler = { .requests = 12, .denials = 1 } },
+		             .scheduler = { .requests = 12, .denials = 1, .version = 7 } },
 		.usage = { .max_resident_kib = 1536, .cpu_us = 213157 },
 	};
 	scene->workload = workload_create(&options, &err);
@@ -68,6 +68,11 @@ static void gather(struct scene *scene, uint64_t end_ns)
 	judge_phase_end(&scene->judge, &scene->cluster, end_ns, end_ns == 8 * SECOND);
 	judge_end(&scene->judge, &scene->cluster);
 	assert_true(report_init(&scene->report, &scene->judge, &scene->cluster, end_ns, &scene->usage, &err));
+	scene->report.message.billing = (struct sandbox_report_billing){ .expected_cpu_seconds = 12.5,
+		                                                         .billed_cpu_seconds = 12,
+		                                                         .duplicates = 1,
+		                                                         .events = 4,
+		                                                         .scaling_events = 3 };
 }
 
 static void scene_close(struct scene *scene)
@@ -93,21 +98,26 @@ static void json_has_everything_in_one_line(void **state)
 	scene_open(&scene);
 	gather(&scene, 8 * SECOND);
 	assert_true(report_print_json(&scene.report, &scene.text, &err));
-	expect_text(&scene,
-	            "{\"generation\":\"B\",\"seed\":7,\"durationSeconds\":8,\"speed\":4,\"nodes\":1,\"phases\":1,"
-	            "\"ignoredVMs\":1,\"vms\":["
-	            "{\"name\":\"pine\",\"workload\":\"ramp\",\"minCU\":1,\"maxCU\":8,\"finalCU\":2,"
-	            "\"expectedFinalCU\":2,\"judged\":true,\"patches\":1,\"upscales\":1,\"downscales\":0,"
-	            "\"deniedDownscales\":0,\"secondsToReachGoal\":[0.4],"
-	            "\"goals\":[{\"phase\":1,\"expectedCU\":2,\"secondsToReachGoal\":0.4}]},"
-	            "{\"name\":\"oak\",\"workload\":\"held\",\"minCU\":1,\"maxCU\":8,\"finalCU\":4,"
-	            "\"expectedFinalCU\":4,\"judged\":true,\"patches\":1,\"upscales\":1,\"downscales\":0,"
-	            "\"deniedDownscales\":5,\"secondsToReachGoal\":[1.2],"
-	            "\"goals\":[{\"phase\":1,\"expectedCU\":4,\"secondsToReachGoal\":1.2}]}],"
-	            "\"scheduler\":{\"requests\":12,\"denials\":1},"
-	            "\"monitor\":{\"connections\":2,\"upscales\":4,\"downscales\":6,\"healthChecks\":8},"
-	            "\"api\":{\"lists\":2,\"watches\":3,\"patches\":4},"
-	            "\"agent\":{\"maxResidentKiB\":1536,\"cpuSeconds\":0.213157},\"outages\":[],\"mismatches\":[]}\n");
+	expect_text(
+		&scene,
+		"{\"generation\":\"B\",\"seed\":7,\"durationSeconds\":8,\"speed\":4,\"nodes\":1,\"phases\":1,"
+		"\"ignoredVMs\":1,\"vms\":["
+		"{\"name\":\"pine\",\"workload\":\"ramp\",\"minCU\":1,\"maxCU\":8,\"finalCU\":2,"
+		"\"expectedFinalCU\":2,\"judged\":true,\"patches\":1,\"upscales\":1,\"downscales\":0,"
+		"\"deniedDownscales\":0,\"secondsToReachGoal\":[0.4],"
+		"\"goals\":[{\"phase\":1,\"expectedCU\":2,\"secondsToReachGoal\":0.4}]},"
+		"{\"name\":\"oak\",\"workload\":\"held\",\"minCU\":1,\"maxCU\":8,\"finalCU\":4,"
+		"\"expectedFinalCU\":4,\"judged\":true,\"patches\":1,\"upscales\":1,\"downscales\":0,"
+		"\"deniedDownscales\":5,\"secondsToReachGoal\":[1.2],"
+		"\"goals\":[{\"phase\":1,\"expectedCU\":4,\"secondsToReachGoal\":1.2}]}],"
+		"\"scheduler\":{\"requests\":12,\"denials\":1,\"protocolVersion\":\"5.0\"},"
+		"\"monitor\":{\"connections\":2,\"upscales\":4,\"downscales\":6,\"healthChecks\":8},"
+		"\"api\":{\"lists\":2,\"watches\":3,\"patches\":4},"
+		"\"agent\":{\"maxResidentKiB\":1536,\"cpuSeconds\":0.213157},\"outages\":[],"
+		"\"billing\":{\"expectedCpuSeconds\":12.5,\"billedCpuSeconds\":12,\"duplicates\":1,\"lost\":0,"
+		"\"events\":4,\"scalingEvents\":3,\"vms\":[]},\"mismatches\":[],\"pods\":[],"
+		"\"capacity\":{\"promisedTwice\":0,\"reserved\":0,\"rejected\":0,\"volumes\":0,\"refusedVolumes\":0},"
+		"\"faults\":[]}\n");
 	scene_close(&scene);
 }
 
@@ -157,6 +167,7 @@ static void text_is_a_table(void **state)
 		"vm-monitors       2 connections, 4 upscales, 6 downscales, 8 health checks\n"
 		"Kubernetes API    2 lists, 3 watches, 4 patches\n"
 		"agent             1.5 MiB resident, 0.21 s of CPU\n"
+		"billing           12 of 12.5 CPU-seconds used, 1 duplicate, 0 lost; 3 scaling events\n"
 		"left alone        1 VM not to be scaled\n"
 		"\n"
 		"Everything went as the workload states it.\n");

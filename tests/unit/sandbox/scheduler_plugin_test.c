@@ -243,6 +243,97 @@ static void speed_divides_the_times(void **state)
 	assert_int_equal(vector_table_walk("vectors/sandbox/plugin.txt", check_row), 29);
 }
 
+/* ---- older releases ---- */
+
+/* Asks, and expects that answer after that time. */
+static void expect_answer(struct scene *scene, const char *what, int status, const char *body, unsigned most_ms)
+{
+	struct raw_client client;
+	unsigned waited_ms = ask(scene, &client, what);
+
+	if (client.closed == 0 || raw_client_status(&client) != status || strcmp(raw_client_body(&client), body) != 0)
+		fail_msg("%s: %s", what, client.received.data);
+	assert_true(waited_ms <= most_ms + 4 * SCENE_STEP_MS);
+	raw_client_end(&client);
+}
+
+#define PINE_POD "\"pod\":{\"namespace\":\"apps\",\"name\":\"pine-x7k2p\"}"
+#define OLD_UNIT "\"resourceUnit\":{\"vCPUs\":\"250m\",\"mem\":1}"
+
+static void s18_an_old_release_grants_to_the_milli_and_to_the_slot(void **state)
+{
+	struct scene *scene = *state;
+
+	start(scene, 1, 1600, 0);
+	scheduler_plugin_be(scene->plugin, plugin_release_find("v0.19"));
+	expect_answer(scene,
+	              "{\"protoVersion\":3," PINE_POD ",\"resources\":{\"vCPUs\":5,\"mem\":40},\"metrics\":null}", 200,
+	              "{\"permit\":{\"vCPUs\":\"4400m\",\"mem\":20}," OLD_UNIT "}", 10);
+	assert_int_equal(scheduler_plugin_counters(scene->plugin).version, 3);
+	/* A denial doesn't take longer, nothing is annotated, and nothing is granted later. */
+	expect_answer(scene,
+	              "{\"protoVersion\":3," PINE_POD ",\"resources\":{\"vCPUs\":5,\"mem\":40},\"metrics\":null}", 200,
+	              "{\"permit\":{\"vCPUs\":\"4400m\",\"mem\":20}," OLD_UNIT "}", 10);
+	assert_int_equal(scheduler_plugin_counters(scene->plugin).denials, 1);
+	assert_int_equal(scene->annotations.length, 0);
+	scheduler_plugin_remove_pod(scene->plugin, "apps", "oak-7k2pq");
+	scene_advance(scene->loop, 6000);
+	assert_int_equal(reserved_for(scene, "pine-x7k2p").cpu_milli, 4400);
+}
+
+static void s19_an_old_release_can_not_read_bytes(void **state)
+{
+	struct scene *scene = *state;
+
+	start(scene, 1, 1500, 0);
+	scheduler_plugin_be(scene->plugin, plugin_release_find("v0.19"));
+	expect_answer(scene, "{\"protoVersion\":7," PINE_POD ",\"resources\":{\"vCPUs\":1,\"mem\":\"5Gi\"}}", 400,
+	              "bad JSON", 0);
+}
+
+static void a_last_permit_in_slots_shrinks_the_reservation_of_some(void **state)
+{
+	struct scene *scene = *state;
+	static const char REQUEST[] = "{\"protoVersion\":4," PINE_POD
+				      ",\"resources\":{\"vCPUs\":1,\"mem\":4},\"lastPermit\":{\"vCPUs\":1,\"mem\":4}}";
+
+	start(scene, 1, 1500, 0);
+	scheduler_plugin_be(scene->plugin, plugin_release_find("v0.25"));
+	add_pod(scene, "large", "node-a", true, 1000, 20, 0);
+	/* 32 GiB − web's 4, oak's 8 and large's 20 leave nothing beside the 4 bytes it is taken to have. */
+	expect_answer(scene, REQUEST, 200, "{\"permit\":{\"vCPUs\":1,\"mem\":0}," OLD_UNIT "}", 10);
+	scheduler_plugin_be(scene->plugin, plugin_release_find("v0.21"));
+	expect_answer(scene, REQUEST, 200, "{\"permit\":{\"vCPUs\":1,\"mem\":4}," OLD_UNIT "}", 10);
+}
+
+static void an_old_release_reserves_maximums_when_it_comes_back(void **state)
+{
+	struct scene *scene = *state;
+	struct scheduler_plugin_pod pod = {
+		.name_space = "apps",
+		.name = "elm",
+		.node = "node-a",
+		.is_vm = true,
+		.use = { .cpu_milli = 250, .mem_bytes = GIB },
+		.maximum = { .cpu_milli = 4000, .mem_bytes = 16 * GIB },
+	};
+	struct error err;
+
+	start(scene, 1, 1500, 0);
+	scheduler_plugin_be(scene->plugin, plugin_release_find("v0.22"));
+	assert_true(scheduler_plugin_add_pod(scene->plugin, &pod, &err));
+	assert_true(scheduler_plugin_set_available(scene->plugin, false, &err));
+	assert_true(scheduler_plugin_set_available(scene->plugin, true, &err));
+	assert_int_equal(reserved_for(scene, "elm").cpu_milli, 4000);
+	assert_int_equal(reserved_for(scene, "pine-x7k2p").cpu_milli, 1000);
+	/* Its first request says what it really has. */
+	expect_answer(scene,
+	              "{\"protoVersion\":3,\"pod\":{\"namespace\":\"apps\",\"name\":\"elm\"},\"resources\":{\"vCPUs\":"
+	              "\"250m\",\"mem\":1},\"metrics\":null}",
+	              200, "{\"permit\":{\"vCPUs\":\"250m\",\"mem\":1}," OLD_UNIT "}", 10);
+	assert_int_equal(reserved_for(scene, "elm").cpu_milli, 250);
+}
+
 /* ---- beyond the vectors ---- */
 
 static void what_follows_the_first_value_is_ignored(void **state)
@@ -460,6 +551,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		scene_test(requests_are_answered_as_the_vectors_say),
 		scene_test(speed_divides_the_times),
+		scene_test(s18_an_old_release_grants_to_the_milli_and_to_the_slot),
+		scene_test(s19_an_old_release_can_not_read_bytes),
+		scene_test(a_last_permit_in_slots_shrinks_the_reservation_of_some),
+		scene_test(an_old_release_reserves_maximums_when_it_comes_back),
 		scene_test(what_follows_the_first_value_is_ignored),
 		scene_test(freed_capacity_is_granted_without_a_request),
 		scene_test(capacity_freed_while_a_denial_waits_counts),

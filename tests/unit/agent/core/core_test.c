@@ -111,6 +111,40 @@ static struct core_actions next_actions(struct core *core, int64_t now_ns)
 	return actions;
 }
 
+static void count_hypothetical(void *context, int64_t now_ns, uint32_t current_cu, uint32_t goal_cu,
+                               const struct goal_parts *parts)
+{
+	unsigned *current_cus = context;
+
+	(void)now_ns;
+	(void)goal_cu;
+	(void)parts;
+	*current_cus += 100 + current_cu;
+}
+
+static void tv26_a_size_that_isnt_whole_units_makes_no_hypothetical_event(void **state)
+{
+	unsigned current_cus = 0;
+	struct core_config config = config_k(true);
+	struct vm_info vm = vm_using(2);
+	struct core core;
+
+	(void)state;
+	/* As much CPU as 2 units, as much memory as 3. */
+	vm.mem.use_slots = 24;
+	core_init(&core, &config, &vm,
+	          &(struct core_callbacks){ .context = &current_cus, .hypothetical_scaling = count_hypothetical });
+	set_load(&core, 0.5);
+	(void)next_actions(&core, SECOND);
+	assert_int_equal(current_cus, 0);
+	vm.mem.use_slots = 16;
+	core_init(&core, &config, &vm,
+	          &(struct core_callbacks){ .context = &current_cus, .hypothetical_scaling = count_hypothetical });
+	set_load(&core, 0.5);
+	(void)next_actions(&core, SECOND);
+	assert_int_equal(current_cus, 102);
+}
+
 /* S21 up to its last event: the monitor approves 2 CU while a NeonVM downscale to 1 CU succeeds. */
 static struct core approval_above_use(bool clamp_instead_of_fail)
 {
@@ -301,7 +335,7 @@ static void a_compute_unit_of_nothing_breaks_the_core_when_it_divides(void **sta
 	struct core_desired desired;
 	struct error err;
 
-	core.config.compute_unit.cpu_milli = 0;
+	core.compute_unit.cpu_milli = 0;
 	assert_true(core_desired_resources(&core, 0, &desired, &err));
 	core_monitor_active(&core, true);
 	assert_true(core_monitor_upscale_requested(&core, 0, false, true, &err));
@@ -364,6 +398,28 @@ static void a_downscale_to_where_it_was_just_denied_breaks_the_core(void **state
 	assert_true(actions.has_monitor_downscale);
 }
 
+static void what_is_in_use_can_be_corrected_between_requests(void **state)
+{
+	struct core core = core_using_cu(2, true);
+	struct core_actions actions;
+	struct error err;
+
+	(void)state;
+	boot(&core, 2);
+	core_monitor_active(&core, true);
+	set_load(&core, 0.3);
+	assert_true(core_correct_using(&core, compute_units(4), &err));
+	check_resources(core_using(&core), compute_units(4));
+	/* It shrinks to what the load needs, as any VM of that size: the monitor has agreed to 2 already. */
+	actions = next_actions(&core, SECOND);
+	assert_true(actions.has_neonvm_request);
+	check_resources(actions.neonvm_request.current, compute_units(4));
+	check_resources(actions.neonvm_request.target, compute_units(2));
+	assert_true(core_neonvm_starting_request(&core, SECOND, actions.neonvm_request.target, &err));
+	assert_false(core_correct_using(&core, compute_units(3), &err));
+	assert_int_equal(err.code, ERROR_INVARIANT);
+}
+
 static void a_core_is_a_value(void **state)
 {
 	(void)state;
@@ -393,10 +449,12 @@ int main(void)
 		cmocka_unit_test(a_permit_that_isnt_acceptable_is_refused_and_counts_as_a_failure),
 		cmocka_unit_test(a_vm_without_slot_size_breaks_the_core),
 		cmocka_unit_test(an_update_without_enable_lfc_metrics_anywhere_breaks_the_core),
+		cmocka_unit_test(tv26_a_size_that_isnt_whole_units_makes_no_hypothetical_event),
 		cmocka_unit_test(a_compute_unit_of_nothing_breaks_the_core_when_it_divides),
 		cmocka_unit_test(too_many_windows_are_cut_off_rather_than_written_beyond),
 		cmocka_unit_test(the_revision_source_starts_at_the_revision_of_the_vm),
 		cmocka_unit_test(a_downscale_to_where_it_was_just_denied_breaks_the_core),
+		cmocka_unit_test(what_is_in_use_can_be_corrected_between_requests),
 		cmocka_unit_test(a_core_is_a_value),
 	};
 

@@ -336,9 +336,26 @@ static void fractions_have_ranges(void **state)
 	                              ".memoryTotalFractionTarget must be set to value < 1 ");
 }
 
+static void products_saturate_where_they_are_asked_to(void **state)
+{
+	const struct resources unit = { .cpu_milli = 1U << 20, .mem_bytes = UINT64_C(1) << 40 };
+	struct resources product = resources_multiply_saturating(unit, 4095);
+
+	(void)state;
+	assert_int_equal(product.cpu_milli, 4095U << 20);
+	assert_true(product.mem_bytes == UINT64_C(4095) << 40);
+	product = resources_multiply_saturating(unit, 4096);
+	assert_int_equal(product.cpu_milli, UINT32_MAX);
+	assert_true(product.mem_bytes == UINT64_C(4096) << 40);
+	product = resources_multiply_saturating((struct resources){ 1, UINT64_MAX / 2 }, 3);
+	assert_int_equal(product.cpu_milli, 3);
+	assert_true(product.mem_bytes == UINT64_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(products_saturate_where_they_are_asked_to),
 		cmocka_unit_test(amounts_behave_as_the_vectors_say),
 		cmocka_unit_test(a_unit_of_nothing_divides_nothing),
 		cmocka_unit_test(slots_of_nothing_hold_nothing),
