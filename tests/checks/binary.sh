@@ -29,7 +29,7 @@ static)
 	fi
 	;;
 size)
-	limit=$((1536 * 1024))
+	limit=$((2 * 1024 * 1024))
 	stripped=$(mktemp)
 	trap 'rm -f "$stripped"' EXIT
 	strip -o "$stripped" "$program"
