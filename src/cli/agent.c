@@ -12,6 +12,13 @@
 #include "codec/duration_text.h"
 #include "net/address.h"
 
+/* Sanitizers trace the process when it ends and call what the product never does. */
+#ifdef __SANITIZE_ADDRESS__
+static const bool NO_SECCOMP = true;
+#else
+static const bool NO_SECCOMP = false;
+#endif
+
 static int run_agent(int argc, char **argv)
 {
 	static const char *const LEVELS[] = { "debug", "info", "warn", "error", "panic", NULL };
@@ -19,6 +26,8 @@ static int run_agent(int argc, char **argv)
 	const char *config = getenv("CONFIG_PATH");
 	const char *kubeconfig = getenv("KUBECONFIG");
 	const char *listen_address = "0.0.0.0";
+	const char *admin_token_file = NULL;
+	bool no_seccomp = NO_SECCOMP;
 	const char *grace = NULL;
 	uint64_t qps = AGENT_API_QPS, burst = AGENT_API_BURST;
 	int64_t grace_ns = (int64_t)AGENT_GRACE_S * NS_PER_S;
@@ -27,6 +36,8 @@ static int run_agent(int argc, char **argv)
 		{ .name = "config", .kind = OPTION_TEXT, .text = &config },
 		{ .name = "kubeconfig", .kind = OPTION_TEXT, .text = &kubeconfig },
 		{ .name = "listen-address", .kind = OPTION_TEXT, .text = &listen_address },
+		{ .name = "admin-token-file", .kind = OPTION_TEXT, .text = &admin_token_file },
+		{ .name = "no-seccomp", .kind = OPTION_FLAG, .flag = &no_seccomp },
 		{ .name = "api-qps", .kind = OPTION_NUMBER, .number = &qps, .low = 1, .high = AGENT_API_RATE_MAX },
 		{ .name = "api-burst", .kind = OPTION_NUMBER, .number = &burst, .low = 1, .high = AGENT_API_RATE_MAX },
 		{ .name = "grace", .kind = OPTION_TEXT, .text = &grace },
@@ -57,6 +68,8 @@ static int run_agent(int argc, char **argv)
 		.credentials_dir = getenv("BALLAST_SERVICEACCOUNT_DIR"),
 		.kubeconfig = kubeconfig,
 		.listen_address = listen_address,
+		.admin_token_file = admin_token_file,
+		.no_syscall_filter = no_seccomp,
 		.api_qps = (uint32_t)qps,
 		.api_burst = (uint32_t)burst,
 		.grace_ns = (uint64_t)grace_ns,
@@ -81,6 +94,10 @@ const struct command command_agent = {
 		"  --kubeconfig PATH      how to reach Kubernetes from outside a pod (default: $KUBECONFIG, else the\n"
 		"                         pod's service account)\n"
 		"  --listen-address IP    address of the metrics and dump servers (default: 0.0.0.0)\n"
+		"  --admin-token-file PATH\n"
+		"                         answer on these servers only to requests with `Authorization: Bearer TOKEN`, the\n"
+		"                         content of this file, which is read each time; probes stay open (default: all are)\n"
+		"  --no-seccomp           don't leave the process only the system calls it needs\n"
 		"  --api-qps N            requests to Kubernetes per second, 1 to 1000000 (default: 50)\n"
 		"  --api-burst N          requests to Kubernetes at once, 1 to 1000000 (default: 100)\n"
 		"  --grace D              how long billing and scaling events may take to be delivered after SIGTERM\n"
