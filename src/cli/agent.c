@@ -12,11 +12,19 @@
 #include "codec/duration_text.h"
 #include "net/address.h"
 
+/* Sanitizers trace the process when it ends and call what the product never does. */
+#ifdef __SANITIZE_ADDRESS__
+static const bool NO_SECCOMP = true;
+#else
+static const bool NO_SECCOMP = false;
+#endif
+
 static const char *const LEVELS[] = { "debug", "info", "warn", "error", "panic", NULL };
 static const char *const FORMATS[] = { "json", "text", NULL };
 
 struct agent_values {
-	const char *config, *kubeconfig, *listen_address, *grace;
+	const char *config, *kubeconfig, *listen_address, *admin_token_file, *grace;
+	bool no_seccomp;
 	uint64_t qps, burst;
 	int level, format;
 };
@@ -34,6 +42,14 @@ static const struct option OPTIONS[] = {
 	  .place = TEXT_OPTION(struct agent_values, listen_address),
 	  .argument = "IP",
 	  .help = "address of the metrics and dump servers (default: 0.0.0.0)" },
+	{ .name = "admin-token-file",
+	  .place = TEXT_OPTION(struct agent_values, admin_token_file),
+	  .argument = "FILE",
+	  .help = "answer on these servers only to requests with `Authorization: Bearer TOKEN`, the content of this file, "
+	          "which is read each time; probes stay open (default: all are)" },
+	{ .name = "no-seccomp",
+	  .place = FLAG_OPTION(struct agent_values, no_seccomp),
+	  .help = "don't leave the process only the system calls it needs" },
 	{ .name = "api-qps",
 	  .place = NUMBER_OPTION(struct agent_values, qps, 1, AGENT_API_RATE_MAX),
 	  .argument = "N",
@@ -62,6 +78,7 @@ static int run_agent(int argc, char **argv)
 		.config = getenv("CONFIG_PATH"),
 		.kubeconfig = getenv("KUBECONFIG"),
 		.listen_address = "0.0.0.0",
+		.no_seccomp = NO_SECCOMP,
 		.qps = AGENT_API_QPS,
 		.burst = AGENT_API_BURST,
 		.level = LOG_INFO,
@@ -94,6 +111,8 @@ static int run_agent(int argc, char **argv)
 		.credentials_dir = getenv("BALLAST_SERVICEACCOUNT_DIR"),
 		.kubeconfig = values.kubeconfig,
 		.listen_address = values.listen_address,
+		.admin_token_file = values.admin_token_file,
+		.no_syscall_filter = values.no_seccomp,
 		.api_qps = (uint32_t)values.qps,
 		.api_burst = (uint32_t)values.burst,
 		.grace_ns = (uint64_t)grace_ns,
