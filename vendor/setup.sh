@@ -50,7 +50,7 @@ test_packages='
 	binutils:strip file:file curl:curl openssl:openssl
 	libcmocka-dev protobuf-compiler:protoc libprotobuf-dev
 	clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14 cppcheck
-	prometheus:promtool prometheus-node-exporter:prometheus-node-exporter
+	prometheus:promtool prometheus-node-exporter:prometheus-node-exporter slowhttptest:slowhttptest
 	nodejs:node npm:npm
 	etcd-server:etcd kubernetes-client:kubectl
 	buildah:buildah mmdebstrap:mmdebstrap netavark'

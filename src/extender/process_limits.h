@@ -7,8 +7,8 @@
 
 enum {
 	/*
-	 * Of all requests under way (design 5), no more than 256 MiB: beyond the first two limits, further bodies wait. The
-	 * request that has been waiting for its body the longest never does, so that there is always one that gets done.
+	 * Of all requests under way (design 5), no more than 256 MiB: beyond the first two limits, further bodies wait. One
+	 * at a time is read all the same, the one that came first, so that there is always one that gets done.
 	 */
 	EXTENDER_BODIES_BYTES = 128 * 1024 * 1024,       /* while no more is held, any body is read */
 	EXTENDER_SMALL_BODIES_BYTES = 160 * 1024 * 1024, /* and while no more is held, a small one */

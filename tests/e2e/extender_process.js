@@ -9,8 +9,8 @@ const fs = require('fs');
 const https = require('https');
 const net = require('net');
 const path = require('path');
-const { ABC, Api, Extender, HEALTH_PORT, NODE_B, PENDING, PORT, makeArgs, makePod, makeReservation, makeStatus, matched, runTests, sleep,
-	until } = require('./extender_peers.js');
+const { ABC, Api, Extender, HEALTH_PORT, NODE_B, PENDING, PORT, conflict, makeArgs, makePod, makeReservation, makeStatus, matched, runTests,
+	sleep, until } = require('./extender_peers.js');
 
 const [program, folder, prefix] = process.argv.slice(2);
 const api = new Api();
@@ -337,6 +337,48 @@ const TESTS = {
 			assert.deepEqual(await extender.filter(body), PENDING);
 			assert.ok(Date.now() - begin >= 3500 && Date.now() - begin < 4900, `${Date.now() - begin} ms`);
 			api.fault = null;
+		});
+	},
+
+	async lines_of_one_call_belong_together_and_say_why_the_pod_waits() {
+		await withExtender([], async (extender) => {
+			const linesOf = (pod) => extender.log.split('\n').filter((text) => text.includes(`"pod":"${pod}"`)).map((text) => JSON.parse(text));
+
+			api.reservations.clear();
+			api.fault = (method, where) => (where.endsWith('/shop-away') ? { status: 503, body: makeStatus(503, 'ServiceUnavailable', 'not now') } : null);
+			assert.deepEqual(await extender.filter(makeArgs(makePod('away', ['data-cart-0']))), PENDING);
+			await until('both lines', () => linesOf('away').length >= 2);
+			const [failed, waits] = linesOf('away');
+
+			assert.deepEqual([failed.level, failed.status, waits.msg], ['warn', 503, 'The pod has to wait']);
+			assert.equal(waits.reason, 'a call to the API server failed');
+			assert.equal(waits.sessionUUID, failed.sessionUUID);
+			api.fault = (method) => (method === 'PUT' ? { status: 409, body: conflict('shop-busy') } : null);
+			api.seed(makeReservation('shop-busy', 'REJECTED', ['uid-z'], []));
+			assert.deepEqual(await extender.filter(makeArgs(makePod('busy', ['data-cart-0']))), PENDING);
+			await until('the line', () => linesOf('busy').length >= 1);
+			assert.equal(linesOf('busy')[0].reason, 'the reservation was changed meanwhile, again and again');
+			assert.notEqual(linesOf('busy')[0].sessionUUID, failed.sessionUUID);
+			api.fault = null;
+
+			// More ids than a reservation may have.
+			const nodes = Array.from({ length: 40000 }, (_, i) => ({ metadata: { name: `n${i}`, uid: `${i}`.padStart(250, 'u') } }));
+
+			assert.deepEqual(await extender.filter(makeArgs(makePod('vast', ['data-cart-0']), nodes)), PENDING);
+			await until('both lines', () => linesOf('vast').length >= 2);
+			assert.deepEqual(linesOf('vast').map((line) => line.level), ['error', 'info']);
+			assert.match(linesOf('vast')[0].error, /8388608 bytes/);
+			assert.equal(linesOf('vast')[1].reason, 'the extender has reached a limit');
+		});
+		await withExtender(['--wait-for-reservation=3s'], async (extender) => {
+			api.reservations.clear();
+			const waiting = extender.filter(makeArgs(makePod('late', ['data-cart-0'])));
+
+			await until('the reservation', () => api.reservations.has('shop-late'));
+			api.seed(makeReservation('shop-late', 'REJECTED', ['uid-a'], []));
+			assert.deepEqual(await waiting, PENDING);
+			assert.equal(api.reservations.get('shop-late').spec.Status, 'REJECTED'); // not asked again at once
+			await until('the line', () => extender.log.includes('"reason":"the controller has just answered, without a node for it'));
 		});
 	},
 
