@@ -50,8 +50,9 @@ test_packages='
 	binutils:strip file:file curl:curl openssl:openssl
 	libcmocka-dev protobuf-compiler:protoc libprotobuf-dev
 	clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14 cppcheck
-	prometheus:promtool prometheus-node-exporter:prometheus-node-exporter
+	prometheus:promtool prometheus-node-exporter:prometheus-node-exporter slowhttptest:slowhttptest
 	nodejs:node npm:npm
+	etcd-server:etcd kubernetes-client:kubectl
 	buildah:buildah mmdebstrap:mmdebstrap netavark'
 [ -n "$build_only" ] || packages="$packages $test_packages"
 [ -z "$arch" ] || [ "$arch" = "$(dpkg --print-architecture)" ] || case $arch in
@@ -96,8 +97,8 @@ setup:   sudo apt-get update && sudo apt-get install -y --no-install-recommends$
 	rm -f "$log"
 	# On a machine with systemd they would start at the next boot.
 	if command -v systemctl >/dev/null; then
-		for daemon in prometheus prometheus-node-exporter; do
-			case "$missing " in *" $daemon "*) systemctl --quiet disable "$daemon" 2>/dev/null || true ;; esac
+		for daemon in prometheus prometheus-node-exporter etcd; do
+			case "$missing " in *" $daemon "* | *" $daemon-server "*) systemctl --quiet disable "$daemon" 2>/dev/null || true ;; esac
 		done
 	fi
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/syscall_filter.h"
 #include "net/loop_epoll.h"
 
 enum {
@@ -67,7 +68,7 @@ static void on_lingered(void *context)
 }
 
 /* 1.3.2, 1.3.3: no more events, no more runners; the dump server goes on until the process ends. */
-static void stop(struct agent *agent)
+void agent_stop(struct agent *agent)
 {
 	if (agent->stopping)
 		return;
@@ -99,7 +100,7 @@ static void on_signal(void *context)
 	struct signalfd_siginfo information;
 
 	while (read(agent->signals, &information, sizeof information) == (ssize_t)sizeof information)
-		stop(agent);
+		agent_stop(agent);
 }
 
 /* SIGINT too, unlike the reference (1.3.2): an agent started by hand ends as orderly as one in a pod. */
@@ -167,6 +168,13 @@ static void on_log_waiting(void *context)
 		                 agent);
 }
 
+void agent_prepare(struct agent *agent)
+{
+	agent->clock = agent_clock_start(agent->loop);
+	arena_init(&agent->arena, AGENT_CONFIG_ARENA_BYTES);
+	metrics_text_parser_init(&agent->parser, rng_next(loop_rng(agent->loop)));
+}
+
 static bool prepare(struct agent *agent, struct error *err)
 {
 	agent->loop = loop_epoll_create(err);
@@ -177,14 +185,12 @@ static bool prepare(struct agent *agent, struct error *err)
 	if (agent->log_sink == NULL)
 		return false;
 	log_sink_tell_waiting(agent->log_sink, on_log_waiting, agent);
-	agent->clock = agent_clock_start(agent->loop);
-	arena_init(&agent->arena, AGENT_CONFIG_ARENA_BYTES);
-	metrics_text_parser_init(&agent->parser, rng_next(loop_rng(agent->loop)));
+	agent_prepare(agent);
 	return watch_signals(agent, err);
 }
 
 /* In the opposite order of the start. */
-static void dismantle(struct agent *agent)
+void agent_dismantle(struct agent *agent)
 {
 	vm_watch_stop(agent->vm_watch);
 	if (agent->supervisor != NULL)
@@ -200,6 +206,13 @@ static void dismantle(struct agent *agent)
 	agent_metrics_destroy(agent->metrics);
 	metrics_text_parser_destroy(&agent->parser);
 	arena_destroy(&agent->arena);
+	loop_timer_stop(agent->loop, &agent->linger);
+}
+
+static void end_process(struct agent *agent)
+{
+	if (agent->loop != NULL)
+		agent_dismantle(agent);
 	if (agent->signal_watch != NULL)
 		loop_watch_stop(agent->signal_watch);
 	if (agent->signals >= 0)
@@ -210,9 +223,31 @@ static void dismantle(struct agent *agent)
 		log_sink_destroy(agent->log_sink, LOG_LAST_WAIT_MS);
 	if (agent->loop != NULL) {
 		loop_timer_stop(agent->loop, &agent->log_timer);
-		loop_timer_stop(agent->loop, &agent->linger);
 		loop_destroy(agent->loop);
 	}
+}
+
+/*
+ * Before the first byte from the network is read. An old kernel is no reason not to scale VMs: the agent goes on, and
+ * says so.
+ */
+static void filter_system_calls(struct agent *agent)
+{
+	struct logger logger = agent_logger(agent);
+	struct error err;
+
+	if (!agent->arguments->no_syscall_filter && !syscall_filter_install(&err))
+		log_warn(&logger, "System calls aren't filtered (--no-seccomp makes this warning go away)",
+		         log_error_field(&err));
+}
+
+/* False with *err when the loop failed; a failed start has been told by agent_fail. */
+static bool start_and_run(struct agent *agent, struct error *err)
+{
+	if (!agent_start(agent))
+		return true;
+	filter_system_calls(agent);
+	return loop_run(agent->loop, err);
 }
 
 int agent_run(const struct agent_arguments *arguments)
@@ -223,9 +258,9 @@ int agent_run(const struct agent_arguments *arguments)
 	if (!prepare(&agent, &err)) {
 		(void)fprintf(stderr, "ballast agent: %s\n", err.text);
 		agent.fatal = true;
-	} else if (agent_start(&agent) && !loop_run(agent.loop, &err)) {
+	} else if (!start_and_run(&agent, &err)) {
 		agent_fail(&agent, "Main loop failed", slice_of(err.text));
 	}
-	dismantle(&agent);
+	end_process(&agent);
 	return agent.fatal ? AGENT_EXIT_FATAL : AGENT_EXIT_OK;
 }

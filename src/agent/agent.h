@@ -5,6 +5,7 @@
 #ifndef BALLAST_AGENT_AGENT_H
 #define BALLAST_AGENT_AGENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/log.h"
@@ -28,10 +29,13 @@ struct agent_arguments {
 	const char *pod_ip; /* required, used for nothing (1.1) */
 	const char *kubernetes_host;
 	const char *kubernetes_port;
-	const char *credentials_dir; /* NULL: the usual one */
-	const char *kubeconfig;      /* file, or several with ':' between, in place of these three */
-	const char *listen_address;  /* of the metrics and dump servers; a literal address */
-	uint32_t api_qps;            /* requests to Kubernetes */
+	const char *credentials_dir;  /* NULL: the usual one */
+	const char *kubeconfig;       /* file, or several with ':' between, in place of these three */
+	bool kubernetes_plain;        /* HTTP without TLS: for tests only, as in kube/client.h */
+	const char *listen_address;   /* of the metrics and dump servers; a literal address */
+	const char *admin_token_file; /* who reads metrics and dump must show what it holds; NULL: everybody may */
+	bool no_syscall_filter;
+	uint32_t api_qps; /* requests to Kubernetes */
 	uint32_t api_burst;
 	uint64_t grace_ns;           /* how long events may take to be delivered after SIGTERM */
 	uint64_t event_queue_events; /* bounds of the queue of each client for events; 0: the defaults */

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "agent/admin_token.h"
 #include "agent/agent.h"
 #include "agent/agent_clock.h"
 #include "agent/agent_metrics.h"
@@ -55,12 +56,23 @@ struct agent {
 	struct event_reporting *reporting;
 	struct scaling_event_sink scaling_events;
 	struct supervisor *supervisor; /* NULL until the main loop begins */
+	struct admin_token admin_token;
 	struct servers *servers;
 };
 
 struct logger agent_logger(const struct agent *agent);
 /* Logs the line that is the last, and ends the loop: exit status 2. */
 void agent_fail(struct agent *agent, const char *message, struct slice error_text);
+
+/*
+ * For whoever runs an agent on a loop of his own (the simulator) instead of agent_run: the struct is zero but for
+ * arguments, loop and log_sink. agent_prepare comes before agent_start; agent_dismantle after it, whatever it said, and
+ * leaves loop and log sink alone.
+ */
+void agent_prepare(struct agent *agent);
+void agent_dismantle(struct agent *agent);
+/* As SIGTERM: ends in good order, then stops the loop. */
+void agent_stop(struct agent *agent);
 
 /* Does the steps of 1.2 up to the VM watch; the others follow from the loop. False: agent_fail was called. */
 bool agent_start(struct agent *agent);

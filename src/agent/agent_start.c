@@ -62,6 +62,18 @@ static bool read_config(struct agent *agent)
 	return true;
 }
 
+/* A file that isn't there is found out now rather than by whoever is locked out. */
+static bool check_admin_token(struct agent *agent)
+{
+	struct error err;
+
+	agent->admin_token =
+		(struct admin_token){ .path = agent->arguments->admin_token_file, .logger = agent_logger(agent) };
+	if (!admin_token_check(&agent->admin_token, &err))
+		agent_fail(agent, "Failed to read the admin token", slice_of(err.text));
+	return !agent->fatal;
+}
+
 static bool make_kube_client(struct agent *agent)
 {
 	const struct agent_arguments *arguments = agent->arguments;
@@ -70,6 +82,7 @@ static bool make_kube_client(struct agent *agent)
 		.credentials_dir = is_given(arguments->credentials_dir) ? arguments->credentials_dir : NULL,
 		.kubeconfig = is_given(arguments->kubeconfig) ? arguments->kubeconfig : NULL,
 		.user_agent = USER_AGENT,
+		.plain = arguments->kubernetes_plain,
 		.logger = agent_logger(agent),
 	};
 	uint64_t port = 0;
@@ -161,6 +174,7 @@ static bool start_servers(struct agent *agent, struct error *err)
 		.vm_metrics = agent->vm_metrics,
 		.supervisor = agent->supervisor,
 		.log_sink = agent->log_sink,
+		.admin_token = &agent->admin_token,
 	};
 
 	agent->servers = servers_start(&options, err);
@@ -261,11 +275,11 @@ static void on_vms_unknown(void *context, const struct error *err)
 	fail_main_loop(context, "error starting VM watcher", err);
 }
 
-static void on_vm_event(void *context, const struct vm_event *event)
+static bool on_vm_event(void *context, const struct vm_event *event)
 {
 	struct agent *agent = context;
 
-	supervisor_handle_event(agent->supervisor, event);
+	return supervisor_handle_event(agent->supervisor, event);
 }
 
 static bool start_vm_watch(struct agent *agent)
@@ -317,6 +331,6 @@ failed:
 
 bool agent_start(struct agent *agent)
 {
-	return check_arguments(agent) && read_config(agent) && make_kube_client(agent) && make_parts(agent) &&
-	       start_vm_watch(agent);
+	return check_arguments(agent) && read_config(agent) && check_admin_token(agent) && make_kube_client(agent) &&
+	       make_parts(agent) && start_vm_watch(agent);
 }

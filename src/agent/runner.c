@@ -14,7 +14,10 @@ static const char VM_INFO_TASK[] = "VmInfo updater";
 static const char LFC_TASK[] = "get LFC metrics";
 static const char MONITOR_TASK[] = "vm-monitor reconnection loop";
 
-enum { CONTEXT_BYTES = 4096 };
+enum {
+	CONTEXT_BYTES = 4096,
+	ODD_REFRESHES = 3, /* in a row that see the same size, not the one believed in: no matter of a late event */
+};
 
 /*
  * Of the reference's workers (3.4) those that are ours too: it also has one that looks for deadlocks of its own locks.
@@ -113,12 +116,46 @@ static void warn_stuck(const struct runner *runner)
 	buffer_destroy(&reasons);
 }
 
+/*
+ * The core believes in what its patches did. A patch whose answer never came may still be carried out, even after later
+ * ones: then the VM has another size than the core believes, and would keep it until the core wants something else.
+ */
+static void check_size(struct runner *runner)
+{
+	struct resources seen = vm_info_using(&runner->status->vm_info);
+	struct logger logger = runner_logger(runner);
+	struct core *core;
+	struct error err;
+
+	if (!runner->changed_since_patch || runner->patch != NULL ||
+	    resources_equal(seen, core_using(&runner->executor.core))) {
+		runner->odd_refreshes = 0;
+		return;
+	}
+	if (runner->odd_refreshes == 0 || !resources_equal(seen, runner->odd_size)) {
+		runner->odd_size = seen;
+		runner->odd_refreshes = 0;
+	}
+	if (++runner->odd_refreshes < ODD_REFRESHES)
+		return;
+	runner->odd_refreshes = 0;
+	core = executor_update(&runner->executor);
+	if (core == NULL)
+		return;
+	log_warn(&logger, "The VM has another size than the one last asked for; going on from that",
+	         log_text("taskName", "podStatus updater"), log_uint("cpuMilli", seen.cpu_milli),
+	         log_uint("memoryBytes", seen.mem_bytes));
+	if (!core_correct_using(core, seen, &err))
+		executor_broken(&runner->executor, "podStatus updater", &err);
+}
+
 static void on_refresh(void *context)
 {
 	struct runner *runner = context;
 
 	runner_status_refresh(runner->status);
 	warn_stuck(runner);
+	check_size(runner);
 	loop_timer_start(runner->environment->loop, &runner->refresh, runner_status_refresh_wait_ns(runner->status),
 	                 on_refresh, runner);
 }
@@ -139,6 +176,7 @@ static void take_vm_change(void *context)
 	log_info(&logger, "VmInfo updated", log_text("taskName", VM_INFO_TASK),
 	         log_json("vmInfo", log_form_value(&form)));
 	log_form_end(&form);
+	runner->changed_since_patch = true;
 	if (!core_updated_vm(core, vm, &err))
 		executor_broken(&runner->executor, VM_INFO_TASK, &err);
 }

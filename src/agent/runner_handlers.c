@@ -34,6 +34,7 @@ static void on_patch_done(void *context, const struct error *err)
 	struct runner *runner = context;
 
 	runner->patch = NULL;
+	runner->changed_since_patch = false;
 	if (err != NULL)
 		runner_status_failed(runner->status, RUNNER_FAILURE_NEONVM);
 	executor_neonvm_done(&runner->executor, err);

@@ -26,6 +26,9 @@ struct runner {
 	bool stopped;
 	const char *broken_task; /* whose failure ends the run; static; NULL: none */
 	void *patch;
+	bool changed_since_patch; /* the VM was seen after the end of the last patch */
+	unsigned odd_refreshes;   /* that saw odd_size, which isn't what the core believes to be in use */
+	struct resources odd_size;
 	struct loop_task vm_changed;
 	struct loop_task failure;
 	struct loop_timer refresh;

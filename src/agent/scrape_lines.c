@@ -91,7 +91,7 @@ static bool read_number(struct slice word, float *ret_number, const char **ret_p
 	text[word.length] = '\0';
 	errno = 0;
 	*ret_number = strtof(text, &end);
-	if (end == text || *end != '\0')
+	if (end == text || end != text + word.length)
 		return false;
 	*ret_problem = "value out of range";
 	return errno != ERANGE || fabsf(*ret_number) < 1;

@@ -23,6 +23,7 @@ struct servers {
 	struct metrics_server agent;
 	struct metrics_server vms;
 	struct state_dump_server *dump;
+	struct admin_token *admin_token;
 	struct agent_metrics *metrics;
 	struct vm_metrics *vm_metrics;
 	bool draining;
@@ -73,13 +74,15 @@ static void on_request(void *context, struct http_call *call)
 	struct metrics_server *server = context;
 	struct slice path = http_call_path(call);
 
-	if (slice_equal_text(path, "/metrics"))
-		answer_page(server, call);
-	else if (server->has_probes && slice_equal_text(path, "/livez"))
+	if (server->has_probes && slice_equal_text(path, "/livez"))
 		http_call_respond(call, 200, TEXT_TYPE, SLICE("ok\n"));
 	else if (server->has_probes && slice_equal_text(path, "/readyz"))
 		http_call_respond(call, server->servers->draining ? 503 : 200, TEXT_TYPE,
 		                  server->servers->draining ? SLICE("stopping\n") : SLICE("ok\n"));
+	else if (!admin_token_admits(server->servers->admin_token, call))
+		return; /* answered */
+	else if (slice_equal_text(path, "/metrics"))
+		answer_page(server, call);
 	else
 		answer_not_found(call);
 }
@@ -130,6 +133,7 @@ static bool start_dump(struct servers *servers, const struct servers_options *op
 		.supervisor = options->supervisor,
 		.generation = options->dump.generation,
 		.log_sink = options->log_sink,
+		.admin_token = options->admin_token,
 	};
 	struct logger logger = { .sink = options->log_sink, .name = "autoscaler-agent.dump-state", .context_json = "" };
 	char text[ADDRESS_TEXT_BYTES];
@@ -157,6 +161,7 @@ struct servers *servers_start(const struct servers_options *options, struct erro
 	}
 	servers->metrics = options->metrics;
 	servers->vm_metrics = options->vm_metrics;
+	servers->admin_token = options->admin_token;
 	servers->agent = (struct metrics_server){
 		.servers = servers,
 		.logger = { .sink = options->log_sink,

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/admin_token.h"
 #include "agent/agent_metrics.h"
 #include "agent/config.h"
 #include "agent/supervisor.h"
@@ -35,6 +36,7 @@ struct servers_options {
 	struct vm_metrics *vm_metrics;
 	const struct supervisor *supervisor;
 	struct log_sink *log_sink;
+	struct admin_token *admin_token; /* asked before all but the probes; NULL: everybody may */
 };
 
 /*

@@ -17,6 +17,7 @@ enum { REQUEST_ARENA_BYTES = 32 * AGENT_SERVER_REQUEST_BYTES };
 struct state_dump_server {
 	struct http_server *http;
 	const struct supervisor *supervisor;
+	struct admin_token *admin_token;
 	enum agent_generation generation;
 	struct logger logger;
 };
@@ -85,9 +86,8 @@ static void log_request(const struct state_dump_server *server, const struct htt
 	         log_json("request", readable ? SLICE("{}") : SLICE("null")));
 }
 
-static void on_request(void *context, struct http_call *call)
+static void answer_request(const struct state_dump_server *server, struct http_call *call)
 {
-	const struct state_dump_server *server = context;
 	bool is_get = slice_equal_text(http_call_method(call), "GET");
 	bool readable = is_get && is_request(http_call_body(call));
 
@@ -98,6 +98,14 @@ static void on_request(void *context, struct http_call *call)
 		answer(server, call, 400, SLICE("bad JSON"));
 	else
 		answer_dump(server, call);
+}
+
+static void on_request(void *context, struct http_call *call)
+{
+	const struct state_dump_server *server = context;
+
+	if (admin_token_admits(server->admin_token, call))
+		answer_request(server, call);
 }
 
 struct state_dump_server *state_dump_server_start(const struct state_dump_server_options *options, struct error *err)
@@ -118,6 +126,7 @@ struct state_dump_server *state_dump_server_start(const struct state_dump_server
 		return NULL;
 	}
 	server->supervisor = options->supervisor;
+	server->admin_token = options->admin_token;
 	server->generation = options->generation;
 	server->logger = (struct logger){ .sink = options->log_sink,
 		                          .name = "autoscaler-agent.dump-state.http",

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/admin_token.h"
 #include "agent/supervisor.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -24,6 +25,7 @@ struct state_dump_server_options {
 	const struct supervisor *supervisor;
 	enum agent_generation generation; /* whose shape the dump has */
 	struct log_sink *log_sink;
+	struct admin_token *admin_token; /* NULL: everybody may ask */
 };
 
 /* Everything in options must outlive the server. */

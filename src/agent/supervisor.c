@@ -206,7 +206,7 @@ static void update(struct pod *pod, const struct vm_event *event)
 		runner_vm_changed(pod->runner);
 }
 
-static void dispatch(struct supervisor *supervisor, const struct vm_event *event, const struct logger *logger)
+static bool dispatch(struct supervisor *supervisor, const struct vm_event *event, const struct logger *logger)
 {
 	struct pod *pod;
 	struct error err;
@@ -214,14 +214,16 @@ static void dispatch(struct supervisor *supervisor, const struct vm_event *event
 
 	if (!make_key(event, key, &err)) {
 		log_error(logger, "Can't handle event", log_error_field(&err));
-		return;
+		return true;
 	}
 	pod = table_find(&supervisor->pods, slice_of(key));
 	if (event->kind == VM_EVENT_ADDED) {
-		if (pod != NULL)
+		if (pod != NULL) {
 			log_error(logger, "Received add event for pod that's already present");
-		else if (!add(supervisor, key, event, &err))
+		} else if (!add(supervisor, key, event, &err)) {
 			log_error(logger, "Failed to start runner", log_error_field(&err));
+			return err.code != ERROR_NO_MEMORY;
+		}
 	} else if (pod == NULL) {
 		log_error(logger, "Received event for pod that isn't present");
 	} else if (event->kind == VM_EVENT_UPDATED) {
@@ -231,16 +233,18 @@ static void dispatch(struct supervisor *supervisor, const struct vm_event *event
 		cancel(pod, true);
 		forget(pod);
 	}
+	return true;
 }
 
-void supervisor_handle_event(struct supervisor *supervisor, const struct vm_event *event)
+bool supervisor_handle_event(struct supervisor *supervisor, const struct vm_event *event)
 {
 	struct log_form form;
 	struct buffer context;
 	struct logger logger;
+	bool handled;
 
 	if (supervisor->stopped)
-		return;
+		return true;
 	log_form_begin(&form);
 	log_form_event(&form.writer, event);
 	buffer_init(&context, EVENT_CONTEXT_BYTES);
@@ -256,8 +260,9 @@ void supervisor_handle_event(struct supervisor *supervisor, const struct vm_even
 		.name = MAIN_LOOP_LOGGER,
 		.context_json = context.failed ? "" : context.data,
 	};
-	dispatch(supervisor, event, &logger);
+	handled = dispatch(supervisor, event, &logger);
 	buffer_destroy(&context);
+	return handled;
 }
 
 void supervisor_scheduler_changed(struct supervisor *supervisor)

@@ -17,8 +17,11 @@ struct supervisor;
 
 /* Copies the environment; what it points at must outlive the supervisor. */
 struct supervisor *supervisor_create(const struct runner_environment *environment, struct error *err);
-/* Copies what it needs of the event. Ignored after supervisor_stop. */
-void supervisor_handle_event(struct supervisor *supervisor, const struct vm_event *event);
+/*
+ * Copies what it needs of the event. Ignored after supervisor_stop. False when there was no memory for the pod of an
+ * added event: nothing of it is kept then, and the event should come again.
+ */
+bool supervisor_handle_event(struct supervisor *supervisor, const struct vm_event *event);
 /* Another scheduler is current, or none: the runners that want to know are told. */
 void supervisor_scheduler_changed(struct supervisor *supervisor);
 /* Cancels all runners and pending restarts; what is known of the pods stays for the dump. */

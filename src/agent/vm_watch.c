@@ -13,6 +13,7 @@ enum {
 	RETRY_LOW_MS = 500, /* 4.7 */
 	RETRY_HIGH_MS = 1000,
 	PAGE_SIZE = 500,
+	REFUSED_WAIT_MS = 1000,
 	DELIVERED_PER_TURN = 4, /* a runner starts in some 50 us, longer when its log is slow */
 };
 
@@ -26,6 +27,7 @@ struct vm_watch {
 	struct agent_metrics *metrics;
 	struct arena arena; /* for the object being decoded */
 	struct loop_task delivery;
+	struct loop_timer again; /* after an event that the handler had no memory for */
 };
 
 /* ---- objects ---- */
@@ -48,11 +50,22 @@ static void release_vm(void *context, void *object)
 	watched_vm_release(object);
 }
 
+static void deliver_some(void *context);
+
+static void try_refused_later(struct vm_watch *watch)
+{
+	if (!watch->events.refused)
+		return;
+	watch->events.refused = false;
+	loop_timer_start(watch->loop, &watch->again, (uint64_t)REFUSED_WAIT_MS * NS_PER_MS, deliver_some, watch);
+}
+
 static void on_add(void *context, void *object)
 {
 	struct vm_watch *watch = context;
 
 	vm_watch_events_add(&watch->events, object);
+	try_refused_later(watch);
 }
 
 static void on_update(void *context, void *before, void *after)
@@ -60,6 +73,7 @@ static void on_update(void *context, void *before, void *after)
 	struct vm_watch *watch = context;
 
 	vm_watch_events_update(&watch->events, before, after);
+	try_refused_later(watch);
 }
 
 static void on_delete(void *context, void *object)
@@ -190,11 +204,14 @@ static void deliver_some(void *context)
 			continue;
 		if (delivered++ == DELIVERED_PER_TURN) {
 			loop_run_soon(watch->loop, &watch->delivery, deliver_some, watch);
-			return;
+			break;
 		}
 		vm->here->waiting = false;
 		vm_watch_events_announce(&watch->events, vm);
+		if (watch->events.refused)
+			break;
 	}
+	try_refused_later(watch);
 }
 
 void vm_watch_deliver(struct vm_watch *watch)
@@ -221,6 +238,7 @@ void vm_watch_stop(struct vm_watch *watch)
 	if (watch == NULL)
 		return;
 	loop_task_cancel(watch->loop, &watch->delivery);
+	loop_timer_stop(watch->loop, &watch->again);
 	agent_metrics_set_watch_alive(watch->metrics, AGENT_WATCHER_VIRTUAL_MACHINES, false);
 	watch_store_destroy(watch->store);
 	arena_destroy(&watch->arena);

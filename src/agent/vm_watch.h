@@ -38,9 +38,10 @@ struct vm_watch_options {
 struct vm_watch_handler {
 	/*
 	 * The event is valid during the call. The watch must not be stopped within: what the event is about still has
-	 * to be looked after.
+	 * to be looked after. False, for an added event only: memory is short; it is told again in a second, unless the
+	 * VM has gone by then.
 	 */
-	void (*on_event)(void *context, const struct vm_event *event);
+	bool (*on_event)(void *context, const struct vm_event *event);
 	/* The first list is there and the first watch open. */
 	void (*on_started)(void *context);
 	/*

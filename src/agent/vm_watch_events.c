@@ -62,7 +62,7 @@ static void report_oddity(const struct vm_watch_events *events, const struct nod
 
 /* ---- events ---- */
 
-static void deliver(struct vm_watch_events *events, enum vm_event_kind kind, const struct node_vm *vm)
+static bool deliver(struct vm_watch_events *events, enum vm_event_kind kind, const struct node_vm *vm)
 {
 	const struct vm_snapshot *snapshot = vm->snapshot;
 	const struct vm_event event = {
@@ -73,7 +73,7 @@ static void deliver(struct vm_watch_events *events, enum vm_event_kind kind, con
 		.endpoint_id = snapshot->endpoint_id,
 	};
 
-	events->deliver(events->context, &event);
+	return events->deliver(events->context, &event);
 }
 
 static void announce(struct vm_watch_events *events, struct node_vm *vm)
@@ -85,8 +85,9 @@ static void announce(struct vm_watch_events *events, struct node_vm *vm)
 		return;
 	}
 	report_oddity(events, vm);
-	vm->announced = true;
-	deliver(events, VM_EVENT_ADDED, vm);
+	vm->announced = deliver(events, VM_EVENT_ADDED, vm);
+	vm->waiting = !vm->announced;
+	events->refused = events->refused || vm->waiting;
 }
 
 /* vm is what was announced, or what followed it. */
@@ -95,7 +96,18 @@ static void retract(struct vm_watch_events *events, struct node_vm *vm)
 	if (!vm->announced)
 		return;
 	vm->announced = false;
-	deliver(events, VM_EVENT_DELETED, vm);
+	(void)deliver(events, VM_EVENT_DELETED, vm);
+}
+
+/*
+ * What lay between two states was missed (the watch was away, and a list followed): the VM runs in another pod now. The
+ * reference tells of an update then, of a pod that nobody knows, and goes on with the pod that is gone.
+ */
+static bool has_moved(const struct node_vm *before, const struct node_vm *after)
+{
+	return after->problem == NULL && before->snapshot != NULL && after->snapshot != NULL &&
+	       (!slice_equal(before->snapshot->pod_name, after->snapshot->pod_name) ||
+	        !slice_equal(before->snapshot->pod_ip, after->snapshot->pod_ip));
 }
 
 /* The VM was ours and still is. What can't be read now keeps the snapshot of when it could. */
@@ -105,10 +117,15 @@ static void follow(struct vm_watch_events *events, struct node_vm *before, struc
 		announce(events, after);
 		return;
 	}
+	if (has_moved(before, after)) {
+		retract(events, before);
+		announce(events, after);
+		return;
+	}
 	after->announced = true;
 	if (after->problem == NULL) {
 		report_oddity(events, after);
-		deliver(events, VM_EVENT_UPDATED, after);
+		(void)deliver(events, VM_EVENT_UPDATED, after);
 		return;
 	}
 	report_problem(events, after, "Failed to create vmEvent for updated VM");

@@ -18,8 +18,9 @@
 struct vm_watch_events {
 	bool delivering; /* false: VMs are kept in mind, and no event is made */
 	struct vm_metrics *vm_metrics;
-	void (*deliver)(void *context, const struct vm_event *event);
+	bool (*deliver)(void *context, const struct vm_event *event); /* as vm_watch_handler.on_event */
 	void *context;
+	bool refused;         /* some VM's added event was: it waits to be announced again */
 	struct logger logger; /* ".vm-watch" */
 };
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { CHUNK_BYTES = 16 * 1024 };
@@ -47,6 +48,7 @@ bool file_read_and_close(int descriptor, const char *path, struct buffer *conten
 	int errno_value = errno;
 
 	close(descriptor);
+	explicit_bzero(chunk, sizeof chunk); /* it may have been a key */
 	return length < 0 ? fail("read", path, errno_value, err) : buffer_check(content, path, err);
 }
 

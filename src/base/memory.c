@@ -1,6 +1,6 @@
 /*
- * The counters below are the only mutable state: they serve the tests alone and cost the product one comparison per
- * allocation.
+ * The counters below are the only mutable state: they serve the tests alone and cost the product a comparison or two
+ * per allocation.
  */
 #include "base/memory.h"
 
@@ -11,6 +11,7 @@
 
 static unsigned long allocations; /* since the last memory_fail_at */
 static unsigned long fail_at;     /* 0: never */
+static unsigned long blocks;      /* allocated and not yet released */
 
 static bool must_fail(void)
 {
@@ -22,18 +23,28 @@ void *memory_allocate(size_t size)
 {
 	if (must_fail())
 		return NULL;
-	return calloc(1, size > 0 ? size : 1);
+
+	void *block = calloc(1, size > 0 ? size : 1);
+
+	blocks += block != NULL ? 1 : 0;
+	return block;
 }
 
 void *memory_resize(void *block, size_t size)
 {
 	if (must_fail())
 		return NULL;
-	return realloc(block, size > 0 ? size : 1);
+
+	bool is_new = block == NULL;
+	void *resized = realloc(block, size > 0 ? size : 1);
+
+	blocks += is_new && resized != NULL ? 1 : 0;
+	return resized;
 }
 
 void memory_release(void *block)
 {
+	blocks -= block != NULL ? 1 : 0;
 	free(block);
 }
 
@@ -55,4 +66,9 @@ void memory_fail_at(unsigned long count)
 unsigned long memory_allocation_count(void)
 {
 	return allocations;
+}
+
+unsigned long memory_block_count(void)
+{
+	return blocks;
 }

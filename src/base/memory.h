@@ -24,4 +24,7 @@ void memory_fail_at(unsigned long count);
 /* Test hook: allocations made since the last memory_fail_at. */
 unsigned long memory_allocation_count(void);
 
+/* Test hook: blocks that were allocated and not released yet. */
+unsigned long memory_block_count(void);
+
 #endif

@@ -13,39 +13,86 @@
 #include "net/address.h"
 #include "report/limits.h"
 
+static const char *const LEVELS[] = { "debug", "info", "warn", "error", "panic", NULL };
+static const char *const FORMATS[] = { "json", "text", NULL };
+
+struct agent_values {
+	const char *config, *kubeconfig, *listen_address, *admin_token_file, *grace;
+	bool no_seccomp;
+	uint64_t qps, burst, queue_events, queue_bytes;
+	int level, format;
+};
+
+static const struct option OPTIONS[] = {
+	{ .name = "config",
+	  .place = TEXT_OPTION(struct agent_values, config),
+	  .argument = "FILE",
+	  .help = "configuration file (default: $CONFIG_PATH)" },
+	{ .name = "kubeconfig",
+	  .place = TEXT_OPTION(struct agent_values, kubeconfig),
+	  .argument = "FILE",
+	  .help = "how to reach Kubernetes from outside a pod (default: $KUBECONFIG, else the pod's service account)" },
+	{ .name = "listen-address",
+	  .place = TEXT_OPTION(struct agent_values, listen_address),
+	  .argument = "IP",
+	  .help = "address of the metrics and dump servers (default: 0.0.0.0)" },
+	{ .name = "admin-token-file",
+	  .place = TEXT_OPTION(struct agent_values, admin_token_file),
+	  .argument = "FILE",
+	  .help = "answer on these servers only to requests with `Authorization: Bearer TOKEN`, the content of this file, "
+	          "which is read each time; probes stay open (default: all are)" },
+	{ .name = "no-seccomp",
+	  .place = FLAG_OPTION(struct agent_values, no_seccomp),
+	  .help = "don't leave the process only the system calls it needs" },
+	{ .name = "api-qps",
+	  .place = NUMBER_OPTION(struct agent_values, qps, 1, AGENT_API_RATE_MAX),
+	  .argument = "N",
+	  .help = "requests to Kubernetes per second, 1 to 1000000 (default: 50)" },
+	{ .name = "api-burst",
+	  .place = NUMBER_OPTION(struct agent_values, burst, 1, AGENT_API_RATE_MAX),
+	  .argument = "N",
+	  .help = "requests to Kubernetes at once, 1 to 1000000 (default: 100)" },
+	{ .name = "grace",
+	  .place = TEXT_OPTION(struct agent_values, grace),
+	  .argument = "D",
+	  .help = "how long billing and scaling events may take to be delivered after SIGTERM (default: 25s)" },
+	{ .name = "event-queue-events",
+	  .place = NUMBER_OPTION(struct agent_values, queue_events, 1, AGENT_EVENT_QUEUE_EVENTS_MAX),
+	  .argument = "N",
+	  .help = "how many billing or scaling events may wait for one receiver; what comes beyond is dropped, counted and "
+	          "logged (default: 100000)" },
+	{ .name = "event-queue-bytes",
+	  .place = NUMBER_OPTION(struct agent_values, queue_bytes, AGENT_EVENT_QUEUE_BYTES_MIN,
+	                         AGENT_EVENT_QUEUE_BYTES_MAX),
+	  .argument = "N",
+	  .help = "the memory they may take (default: 67108864)" },
+	{ .name = "log-level",
+	  .place = CHOICE_OPTION(struct agent_values, level, LEVELS),
+	  .argument = "LEVEL",
+	  .help = "debug, info, warn, error or panic (default: info)" },
+	{ .name = "log-format",
+	  .place = CHOICE_OPTION(struct agent_values, format, FORMATS),
+	  .argument = "FORMAT",
+	  .help = "json or text (default: json)" },
+};
+
 static int run_agent(int argc, char **argv)
 {
-	static const char *const LEVELS[] = { "debug", "info", "warn", "error", "panic", NULL };
-	static const char *const FORMATS[] = { "json", "text", NULL };
-	const char *config = getenv("CONFIG_PATH");
-	const char *kubeconfig = getenv("KUBECONFIG");
-	const char *listen_address = "0.0.0.0";
-	const char *grace = NULL;
-	uint64_t qps = AGENT_API_QPS, burst = AGENT_API_BURST;
-	uint64_t queue_events = REPORT_QUEUE_EVENTS, queue_bytes = REPORT_QUEUE_BYTES;
-	int64_t grace_ns = (int64_t)AGENT_GRACE_S * NS_PER_S;
-	int level = LOG_INFO, format = LOG_FORMAT_JSON, rest = 0;
-	const struct option options[] = {
-		{ .name = "config", .kind = OPTION_TEXT, .text = &config },
-		{ .name = "kubeconfig", .kind = OPTION_TEXT, .text = &kubeconfig },
-		{ .name = "listen-address", .kind = OPTION_TEXT, .text = &listen_address },
-		{ .name = "api-qps", .kind = OPTION_NUMBER, .number = &qps, .low = 1, .high = AGENT_API_RATE_MAX },
-		{ .name = "api-burst", .kind = OPTION_NUMBER, .number = &burst, .low = 1, .high = AGENT_API_RATE_MAX },
-		{ .name = "grace", .kind = OPTION_TEXT, .text = &grace },
-		{ .name = "event-queue-events",
-		  .kind = OPTION_NUMBER,
-		  .number = &queue_events,
-		  .low = 1,
-		  .high = AGENT_EVENT_QUEUE_EVENTS_MAX },
-		{ .name = "event-queue-bytes",
-		  .kind = OPTION_NUMBER,
-		  .number = &queue_bytes,
-		  .low = AGENT_EVENT_QUEUE_BYTES_MIN,
-		  .high = AGENT_EVENT_QUEUE_BYTES_MAX },
-		{ .name = "log-level", .kind = OPTION_CHOICE, .choice = &level, .choices = LEVELS },
-		{ .name = "log-format", .kind = OPTION_CHOICE, .choice = &format, .choices = FORMATS },
+	struct agent_values values = {
+		.config = getenv("CONFIG_PATH"),
+		.kubeconfig = getenv("KUBECONFIG"),
+		.listen_address = "0.0.0.0",
+		.no_seccomp = NO_SECCOMP_BY_DEFAULT,
+		.qps = AGENT_API_QPS,
+		.burst = AGENT_API_BURST,
+		.queue_events = REPORT_QUEUE_EVENTS,
+		.queue_bytes = REPORT_QUEUE_BYTES,
+		.level = LOG_INFO,
+		.format = LOG_FORMAT_JSON,
 	};
-	int status = options_read(&command_agent, options, sizeof options / sizeof options[0], argc, argv, &rest);
+	int64_t grace_ns = (int64_t)AGENT_GRACE_S * NS_PER_S;
+	int rest = 0;
+	int status = options_read(&command_agent, &values, argc, argv, &rest);
 	struct address address;
 	struct error err;
 
@@ -53,29 +100,32 @@ static int run_agent(int argc, char **argv)
 		return status;
 	if (rest > 0)
 		return options_complain(&command_agent, "unexpected argument \"%s\"", argv[1]);
-	if (!address_parse(slice_of(listen_address), 0, &address))
-		return options_complain(&command_agent, "--listen-address: \"%s\" is no IP address", listen_address);
-	if (grace != NULL && !duration_parse(slice_of(grace), &grace_ns, &err))
+	if (!address_parse(slice_of(values.listen_address), 0, &address))
+		return options_complain(&command_agent, "--listen-address: \"%s\" is no IP address",
+		                        values.listen_address);
+	if (values.grace != NULL && !duration_parse(slice_of(values.grace), &grace_ns, &err))
 		return options_complain(&command_agent, "--grace: %s", err.text);
 	if (grace_ns < 0 || grace_ns > (int64_t)AGENT_GRACE_MAX_S * NS_PER_S)
-		return options_complain(&command_agent, "--grace: \"%s\" is not within 0 and 24h", grace);
+		return options_complain(&command_agent, "--grace: \"%s\" is not within 0 and 24h", values.grace);
 
 	const struct agent_arguments arguments = {
-		.config_path = config,
+		.config_path = values.config,
 		.node_name = getenv("K8S_NODE_NAME"),
 		.pod_ip = getenv("K8S_POD_IP"),
 		.kubernetes_host = getenv("KUBERNETES_SERVICE_HOST"),
 		.kubernetes_port = getenv("KUBERNETES_SERVICE_PORT"),
 		.credentials_dir = getenv("BALLAST_SERVICEACCOUNT_DIR"),
-		.kubeconfig = kubeconfig,
-		.listen_address = listen_address,
-		.api_qps = (uint32_t)qps,
-		.api_burst = (uint32_t)burst,
+		.kubeconfig = values.kubeconfig,
+		.listen_address = values.listen_address,
+		.admin_token_file = values.admin_token_file,
+		.no_syscall_filter = values.no_seccomp,
+		.api_qps = (uint32_t)values.qps,
+		.api_burst = (uint32_t)values.burst,
 		.grace_ns = (uint64_t)grace_ns,
-		.event_queue_events = queue_events,
-		.event_queue_bytes = queue_bytes,
-		.log_level = (enum log_level)level,
-		.log_format = (enum log_format)format,
+		.event_queue_events = values.queue_events,
+		.event_queue_bytes = values.queue_bytes,
+		.log_level = (enum log_level)values.level,
+		.log_format = (enum log_format)values.format,
 	};
 
 	return agent_run(&arguments);
@@ -84,41 +134,24 @@ static int run_agent(int argc, char **argv)
 const struct command command_agent = {
 	.name = "agent",
 	.summary = "scale this node's virtual machines (Neon's autoscaler-agent)",
-	.help = "Usage: ballast agent [OPTION]...\n"
-		"\n"
+	.usage = "[OPTION]...",
+	.options = OPTIONS,
+	.option_count = sizeof OPTIONS / sizeof OPTIONS[0],
+	.before =
 		"Watches the VirtualMachine objects of the node, scrapes each VM, and makes it grow and shrink with its\n"
 		"load, in agreement with the scheduler plugin and the vm-monitor inside the VM. Stands in for Neon's\n"
-		"autoscaler-agent: same environment, configuration file, ports and formats.\n"
-		"\n"
-		"Options:\n"
-		"  --config PATH          configuration file (default: $CONFIG_PATH)\n"
-		"  --kubeconfig PATH      how to reach Kubernetes from outside a pod (default: $KUBECONFIG, else the\n"
-		"                         pod's service account)\n"
-		"  --listen-address IP    address of the metrics and dump servers (default: 0.0.0.0)\n"
-		"  --api-qps N            requests to Kubernetes per second, 1 to 1000000 (default: 50)\n"
-		"  --api-burst N          requests to Kubernetes at once, 1 to 1000000 (default: 100)\n"
-		"  --grace D              how long billing and scaling events may take to be delivered after SIGTERM\n"
-		"                         (default: 25s)\n"
-		"  --event-queue-events N, --event-queue-bytes N\n"
-		"                         how many billing or scaling events may wait for one receiver, and the memory they\n"
-		"                         may take; what comes beyond is dropped, counted and logged\n"
-		"                         (default: 100000, 67108864)\n"
-		"  --log-level LEVEL      debug, info, warn, error or panic (default: info)\n"
-		"  --log-format FORMAT    json or text (default: json)\n"
-		"  --help                 print this text\n"
-		"  --version              print the version\n"
-		"\n"
-		"Environment:\n"
-		"  CONFIG_PATH            configuration file\n"
-		"  K8S_NODE_NAME          name of the node; required\n"
-		"  K8S_POD_IP             address of the pod; required\n"
-		"  KUBECONFIG             kubeconfig files, with ':' between; the current context is used\n"
-		"  KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT\n"
-		"                         the API server; required\n"
-		"  BALLAST_SERVICEACCOUNT_DIR\n"
-		"                         folder with token and ca.crt\n"
-		"                         (default: /var/run/secrets/kubernetes.io/serviceaccount)\n"
-		"\n"
-		"Exit status: 0 after SIGTERM or SIGINT, 2 after a fatal failure, which the last log line names.\n",
+		"autoscaler-agent: same environment, configuration file, ports and formats.\n",
+	.after = "Environment:\n"
+		 "  CONFIG_PATH            configuration file\n"
+		 "  K8S_NODE_NAME          name of the node; required\n"
+		 "  K8S_POD_IP             address of the pod; required\n"
+		 "  KUBECONFIG             kubeconfig files, with ':' between; the current context is used\n"
+		 "  KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT\n"
+		 "                         the API server; required\n"
+		 "  BALLAST_SERVICEACCOUNT_DIR\n"
+		 "                         folder with token and ca.crt\n"
+		 "                         (default: /var/run/secrets/kubernetes.io/serviceaccount)\n"
+		 "\n"
+		 "Exit status: 0 after SIGTERM or SIGINT, 2 after a fatal failure, which the last log line names.\n",
 	.run = run_agent,
 };

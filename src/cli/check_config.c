@@ -77,7 +77,7 @@ static int check_file(const char *path)
 static int run(int argc, char **argv)
 {
 	int rest;
-	int status = options_read(&command_check_config, NULL, 0, argc, argv, &rest);
+	int status = options_read(&command_check_config, NULL, argc, argv, &rest);
 
 	if (status != OPTIONS_GO_ON)
 		return status;
@@ -89,8 +89,9 @@ static int run(int argc, char **argv)
 const struct command command_check_config = {
 	.name = "check-config",
 	.summary = "tell what is wrong with an agent's configuration file",
-	.help = "Usage: ballast check-config FILE\n"
-		"\n"
+	.usage = "FILE",
+	.operand = OPERAND_FILE,
+	.before =
 		"Reads an agent's configuration file (\"-\": standard input) as `ballast agent` would, and prints all that is\n"
 		"wrong with it, each with its line and field:\n"
 		"\n"
@@ -99,12 +100,7 @@ const struct command command_check_config = {
 		"A missing key is reported at the line of the object it is missing from.\n"
 		"\n"
 		"Generation B is the newest schema of the file, generation A that of late 2023. Which one a file follows is\n"
-		"told by the keys that only one of them has; a file that has keys of both isn't valid.\n"
-		"\n"
-		"Options:\n"
-		"  --help                 print this text\n"
-		"  --version              print the version\n"
-		"\n"
-		"Exit status: 0 if the file is valid, 1 if it isn't or can't be read, 2 for bad usage.\n",
+		"told by the keys that only one of them has; a file that has keys of both isn't valid.\n",
+	.after = "Exit status: 0 if the file is valid, 1 if it isn't or can't be read, 2 for bad usage.\n",
 	.run = run,
 };

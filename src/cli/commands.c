@@ -3,8 +3,8 @@
 #include <string.h>
 
 static const struct command *const COMMANDS[] = {
-	&command_agent,        &command_extender, &command_sandbox, &command_replay,
-	&command_check_config, &command_version,  &command_help,
+	&command_agent,        &command_extender, &command_sandbox,    &command_status,  &command_replay,
+	&command_check_config, &command_man,      &command_completion, &command_version, &command_help,
 };
 
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof COMMANDS[0] };

@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/option_rows.h"
+#include "cli/options.h"
 #include "extender/config.h"
 #include "net/http_client.h"
 #include "net/loop_epoll.h"
@@ -19,6 +21,12 @@ enum {
 	PROBE_NOT_READY = 4,
 	ANSWER_BYTES = 64 * 1024,
 	ALL_IPV6_BYTES = 16,
+	FLAG_COUNT = 4,
+};
+
+struct probe_flags {
+	const char *address, *service;
+	int64_t connect_ns, call_ns;
 };
 
 struct probe {
@@ -93,45 +101,70 @@ static bool ask(struct probe *probe, const struct address *address, uint64_t con
 	return ok;
 }
 
-static int run_probe(int argc, char **argv)
+static struct probe_flags flags_default(void)
 {
-	const char *text = "", *service = "";
-	int64_t connect_ns = NS_PER_S, call_ns = NS_PER_S;
+	return (struct probe_flags){ .address = "", .service = "", .connect_ns = NS_PER_S, .call_ns = NS_PER_S };
+}
+
+static void fill_table(struct probe_flags *values, struct go_flag table[FLAG_COUNT])
+{
 	const int64_t most_ns = (int64_t)3600 * NS_PER_S;
-	int ignored = argc;
-	const struct go_flag flags[] = {
-		{ .name = "addr", .kind = GO_FLAG_TEXT, .help = "address to ask, `HOST:PORT`", .text = &text },
+	const struct go_flag all[FLAG_COUNT] = {
+		{ .name = "addr",
+		  .kind = GO_FLAG_TEXT,
+		  .help = "health port to ask, `HOST:PORT`; without HOST: of this machine",
+		  .text = &values->address },
 		{ .name = "connect-timeout",
 		  .kind = GO_FLAG_DURATION,
 		  .help = "for the connection",
-		  .duration_ns = &connect_ns,
+		  .duration_ns = &values->connect_ns,
 		  .low = 1,
 		  .high = most_ns },
 		{ .name = "rpc-timeout",
 		  .kind = GO_FLAG_DURATION,
 		  .help = "for the answer",
-		  .duration_ns = &call_ns,
+		  .duration_ns = &values->call_ns,
 		  .low = 1,
 		  .high = most_ns },
-		{ .name = "service", .kind = GO_FLAG_TEXT, .help = "without effect", .text = &service },
+		{ .name = "service", .kind = GO_FLAG_TEXT, .help = "without effect", .text = &values->service },
 	};
+
+	memcpy(table, all, sizeof all);
+}
+
+static void each_flag(option_row_callback *callback, void *context)
+{
+	struct probe_flags values = flags_default();
+	struct go_flag table[FLAG_COUNT];
+
+	fill_table(&values, table);
+	option_rows_each_go_flag(table, FLAG_COUNT, callback, context);
+}
+
+static int run_probe(int argc, char **argv)
+{
+	struct probe_flags values = flags_default();
+	int ignored = argc;
+	struct go_flag flags[FLAG_COUNT];
 	struct probe probe = { .status = PROBE_FAILED };
 	struct address address;
 	struct error err;
 
-	switch (go_flags_read(flags, sizeof flags / sizeof flags[0], argc, argv, &ignored, &err)) {
+	fill_table(&values, flags);
+	switch (go_flags_read(flags, FLAG_COUNT, argc, argv, &ignored, &err)) {
 	case GO_FLAGS_HELP:
-		(void)fputs(command_health_probe.help, stdout);
+		(void)options_print_help(&command_health_probe);
 		return PROBE_READY;
 	case GO_FLAGS_VERSION:
 		(void)printf("ballast %s\n", BALLAST_VERSION);
 		return PROBE_READY;
 	case GO_FLAGS_READ:
-		if (ignored == argc && text[0] != '\0' && extender_address_parse(slice_of(text), &address, &err))
+		if (ignored == argc && values.address[0] != '\0' &&
+		    extender_address_parse(slice_of(values.address), &address, &err))
 			break;
 		if (ignored < argc)
 			error_set(&err, ERROR_SYNTAX, "unexpected argument \"%s\"", argv[ignored]);
-		else if (text[0] == '\0')
+		else if (values.address[0] == '\0')
 			error_set(&err, ERROR_SYNTAX, "-addr not specified");
 		/* fallthrough */
 	case GO_FLAGS_WRONG:
@@ -140,7 +173,7 @@ static int run_probe(int argc, char **argv)
 	}
 	address = to_ask(address);
 	probe.loop = loop_epoll_create(&err);
-	if (probe.loop == NULL || !ask(&probe, &address, (uint64_t)connect_ns, (uint64_t)call_ns, &err))
+	if (probe.loop == NULL || !ask(&probe, &address, (uint64_t)values.connect_ns, (uint64_t)values.call_ns, &err))
 		(void)fprintf(stderr, "error: %s\n", err.text);
 	if (probe.loop != NULL)
 		loop_destroy(probe.loop);
@@ -150,18 +183,9 @@ static int run_probe(int argc, char **argv)
 const struct command command_health_probe = {
 	.name = "health_probe",
 	.summary = "ask an extender whether it is ready",
-	.help = "Usage: health_probe -addr=HOST:PORT [FLAG]...\n"
-		"\n"
-		"Asks the health port of an extender whether it is ready.\n"
-		"\n"
-		"Flags:\n"
-		"  -addr HOST:PORT        the health port; without HOST: of this machine\n"
-		"  -connect-timeout DURATION, -rpc-timeout DURATION\n"
-		"                         for the connection, and for the answer (default: 1s)\n"
-		"  -service NAME          without effect\n"
-		"  -help                  print this text\n"
-		"  -version               print the version\n"
-		"\n"
-		"Exit status: 0 ready, 1 wrong usage, 2 no connection, 3 no answer, or not in time, 4 not ready.\n",
+	.usage = "-addr=HOST:PORT [FLAG]...",
+	.before = "Asks the health port of an extender whether it is ready.\n",
+	.each_go_flag = each_flag,
+	.after = "Exit status: 0 ready, 1 wrong usage, 2 no connection, 3 no answer, or not in time, 4 not ready.\n",
 	.run = run_probe,
 };

@@ -23,7 +23,7 @@ void help_print_overview(FILE *out)
 static int run_help(int argc, char **argv)
 {
 	int rest = 0;
-	int status = options_read(&command_help, NULL, 0, argc, argv, &rest);
+	int status = options_read(&command_help, NULL, argc, argv, &rest);
 	const struct command *command;
 
 	if (status != OPTIONS_GO_ON)
@@ -43,7 +43,7 @@ static int run_help(int argc, char **argv)
 static int run_version(int argc, char **argv)
 {
 	int rest = 0;
-	int status = options_read(&command_version, NULL, 0, argc, argv, &rest);
+	int status = options_read(&command_version, NULL, argc, argv, &rest);
 
 	if (status != OPTIONS_GO_ON)
 		return status;
@@ -56,25 +56,16 @@ static int run_version(int argc, char **argv)
 const struct command command_help = {
 	.name = "help",
 	.summary = "explain a subcommand",
-	.help = "Usage: ballast help [SUBCOMMAND]\n"
-		"\n"
-		"Explains a subcommand, or lists them all.\n"
-		"\n"
-		"Options:\n"
-		"  --help                 print this text\n"
-		"  --version              print the version\n",
+	.usage = "[SUBCOMMAND]",
+	.before = "Explains a subcommand, or lists them all.\n",
+	.operand = OPERAND_SUBCOMMAND,
 	.run = run_help,
 };
 
 const struct command command_version = {
 	.name = "version",
 	.summary = "print the version",
-	.help = "Usage: ballast version\n"
-		"\n"
-		"Prints the version of this program.\n"
-		"\n"
-		"Options:\n"
-		"  --help                 print this text\n"
-		"  --version              print the version\n",
+	.usage = "",
+	.before = "Prints the version of this program.\n",
 	.run = run_version,
 };

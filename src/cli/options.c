@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/slice.h"
+#include "cli/help_text.h"
 
 enum { NAME_BYTES_MAX = 64, OPTIONS_MAX = 64 };
 
@@ -68,21 +69,31 @@ int options_complain(const struct command *command, const char *format, ...)
 
 int options_print_help(const struct command *command)
 {
-	(void)fputs(command->help, stdout);
-	if (command->help_more != NULL)
-		command->help_more();
-	return EXIT_OK;
+	struct buffer text;
+	struct error err;
+	int status = EXIT_OK;
+
+	buffer_init(&text, HELP_TEXT_BYTES_MAX);
+	help_text_append(command, &text);
+	if (buffer_check(&text, "the help", &err)) {
+		(void)fwrite(text.data, 1, text.length, stdout);
+	} else {
+		(void)fprintf(stderr, "ballast %s: %s\n", command->name, err.text);
+		status = EXIT_FAILED;
+	}
+	buffer_destroy(&text);
+	return status;
 }
 
-static int unknown_option(const struct command *command, const struct option *options, size_t count, struct slice name)
+static int unknown_option(const struct command *command, struct slice name)
 {
 	const char *names[OPTIONS_MAX + 2] = { "help", "version" };
 	char text[NAME_BYTES_MAX + 1];
 	const char *closest;
 	size_t name_count = 2;
 
-	for (size_t i = 0; i < count && i < OPTIONS_MAX; i++)
-		names[name_count++] = options[i].name;
+	for (size_t i = 0; i < command->option_count && i < OPTIONS_MAX; i++)
+		names[name_count++] = command->options[i].name;
 	(void)snprintf(text, sizeof text, "%.*s", SLICE_ARGS(name));
 	closest = options_closest(text, names, name_count);
 	if (closest == NULL)
@@ -90,58 +101,61 @@ static int unknown_option(const struct command *command, const struct option *op
 	return options_complain(command, "unknown option --%s; did you mean --%s?", text, closest);
 }
 
-static int set_choice(const struct command *command, const struct option *option, const char *value)
+static int set_choice(const struct command *command, const struct option *option, int *choice, const char *value)
 {
 	char names[256] = "";
 	size_t length = 0;
 
-	for (int i = 0; option->choices[i] != NULL; i++) {
+	for (int i = 0; option->place.choices[i] != NULL; i++) {
 		int added;
 
-		if (strcmp(option->choices[i], value) == 0) {
-			*option->choice = i;
+		if (strcmp(option->place.choices[i], value) == 0) {
+			*choice = i;
 			return OPTIONS_GO_ON;
 		}
-		added = snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? ", " : "", option->choices[i]);
+		added = snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? ", " : "",
+		                 option->place.choices[i]);
 		if (added > 0 && (size_t)added < sizeof names - length)
 			length += (size_t)added;
 	}
 	return options_complain(command, "--%s: \"%s\" is none of %s", option->name, value, names);
 }
 
-static int set_value(const struct command *command, const struct option *option, const char *value)
+static int set_value(const struct command *command, const struct option *option, void *values, const char *value)
 {
+	const struct option_place *place = &option->place;
+	void *member = (char *)values + place->offset;
+	struct option_list *list;
 	uint64_t number;
 
-	switch (option->kind) {
+	switch (place->kind) {
 	case OPTION_FLAG:
-		*option->flag = true;
+		*(bool *)member = true;
 		break;
 	case OPTION_TEXT:
-		*option->text = value;
+		*(const char **)member = value;
 		break;
 	case OPTION_NUMBER:
-		if (!slice_to_u64(slice_of(value), &number) || number < option->low || number > option->high)
+		if (!slice_to_u64(slice_of(value), &number) || number < place->low || number > place->high)
 			return options_complain(command, "--%s: \"%s\" is not a number from %llu to %llu", option->name,
-			                        value, (unsigned long long)option->low,
-			                        (unsigned long long)option->high);
-		*option->number = number;
+			                        value, (unsigned long long)place->low, (unsigned long long)place->high);
+		*(uint64_t *)member = number;
 		break;
 	case OPTION_CHOICE:
-		return set_choice(command, option, value);
+		return set_choice(command, option, member, value);
 	case OPTION_LIST:
-		if (option->list->count >= OPTION_LIST_MAX)
+		list = member;
+		if (list->count >= OPTION_LIST_MAX)
 			return options_complain(command, "--%s: given more than %d times", option->name,
 			                        OPTION_LIST_MAX);
-		option->list->values[option->list->count++] = value;
+		list->values[list->count++] = value;
 		break;
 	}
 	return OPTIONS_GO_ON;
 }
 
 /* Reads the option at argv[*position], and its value, which may be the next argument. */
-static int read_option(const struct command *command, const struct option *options, size_t count, int argc, char **argv,
-                       int *position)
+static int read_option(const struct command *command, void *values, int argc, char **argv, int *position)
 {
 	struct slice rest = slice_of(argv[*position] + 2);
 	const char *equals = strchr(argv[*position], '=');
@@ -153,26 +167,25 @@ static int read_option(const struct command *command, const struct option *optio
 		(void)printf("ballast %s\n", BALLAST_VERSION);
 		return EXIT_OK;
 	}
-	for (size_t i = 0; i < count; i++) {
-		const struct option *option = &options[i];
+	for (size_t i = 0; i < command->option_count; i++) {
+		const struct option *option = &command->options[i];
 
 		if (!slice_equal_text(name, option->name))
 			continue;
-		if (option->kind == OPTION_FLAG)
+		if (option->place.kind == OPTION_FLAG)
 			return equals != NULL ? options_complain(command, "--%s takes no value", option->name)
-			                      : set_value(command, option, NULL);
+			                      : set_value(command, option, values, NULL);
 		if (equals != NULL)
-			return set_value(command, option, equals + 1);
+			return set_value(command, option, values, equals + 1);
 		if (*position + 1 >= argc)
 			return options_complain(command, "--%s needs a value", option->name);
 		++*position;
-		return set_value(command, option, argv[*position]);
+		return set_value(command, option, values, argv[*position]);
 	}
-	return unknown_option(command, options, count, name);
+	return unknown_option(command, name);
 }
 
-int options_read(const struct command *command, const struct option *options, size_t count, int argc, char **argv,
-                 int *ret_rest)
+int options_read(const struct command *command, void *values, int argc, char **argv, int *ret_rest)
 {
 	int rest = 0;
 	bool ended = false;
@@ -192,7 +205,7 @@ int options_read(const struct command *command, const struct option *options, si
 			return options_print_help(command);
 		if (argv[i][1] != '-')
 			return options_complain(command, "unknown option %s", argv[i]);
-		status = read_option(command, options, count, argc, argv, &i);
+		status = read_option(command, values, argc, argv, &i);
 		if (status != OPTIONS_GO_ON)
 			return status;
 	}

@@ -175,7 +175,7 @@ static int replay_descriptor(int descriptor)
 static int run_replay(int argc, char **argv)
 {
 	int rest;
-	int status = options_read(&command_replay, NULL, 0, argc, argv, &rest);
+	int status = options_read(&command_replay, NULL, argc, argv, &rest);
 
 	if (status != OPTIONS_GO_ON)
 		return status;
@@ -200,8 +200,9 @@ static int run_replay(int argc, char **argv)
 const struct command command_replay = {
 	.name = "replay",
 	.summary = "drive the scaling core from JSON lines",
-	.help = "Usage: ballast replay [FILE]\n"
-		"\n"
+	.usage = "[FILE]",
+	.operand = OPERAND_FILE,
+	.before =
 		"Reads events, one JSON object per line, from FILE (\"-\" or none: standard input) and answers each with one\n"
 		"line on standard output: what the agent's scaling core does and says. The core's state changes by events\n"
 		"only; no clock runs and nothing is sent anywhere. Two events:\n"
@@ -210,12 +211,8 @@ const struct command command_replay = {
 		"  {\"event\":\"nextActions\",\"at\":5000000000}\n"
 		"\n"
 		"The first event must be \"init\", with the core's configuration and the VM. proto/replay.proto declares\n"
-		"every event and the answer, tests/data/replay has whole runs.\n"
-		"\n"
-		"Options:\n"
-		"  --help                 print this text\n"
-		"  --version              print the version\n"
-		"\n"
+		"every event and the answer, tests/data/replay has whole runs.\n",
+	.after =
 		"Exit status: 0 at the end of the input, or after the core has broken an invariant (key \"panic\" in the last\n"
 		"line); 1 if reading or writing fails; 2 for bad usage, or if a line isn't an event.\n",
 	.run = run_replay,

@@ -4,12 +4,10 @@
 #include "sandbox/sandbox.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/terminal.h"
 #include "sandbox/faults.h"
 #include "sandbox/pod_workload.h"
 #include "sandbox/workload.h"
@@ -28,45 +26,108 @@ static void tell_where_things_are(const struct sandbox_options *sandbox, const s
 		              end->folder, sandbox->agent_log);
 }
 
-/* A table needs a terminal that can move its cursor. */
-static bool can_show_table(void)
-{
-	const char *terminal = getenv("TERM");
+static const char *const REPORTS[] = { "text", "json", NULL };
+static const char *const GENERATIONS[] = { "A", "B", NULL };
+static const char *const FAULTS[] = { "none", "light", "heavy", NULL };
 
-	return isatty(STDOUT_FILENO) == 1 && terminal != NULL && terminal[0] != '\0' && strcmp(terminal, "dumb") != 0;
-}
+struct sandbox_values {
+	uint64_t vms, nodes, pods, seed;
+	int report, faults, generation;
+	struct option_list outages;
+	struct sandbox_option_texts texts;
+	struct sandbox_options sandbox;
+};
+
+static const struct option OPTIONS[] = {
+	{ .name = "vms",
+	  .place = NUMBER_OPTION(struct sandbox_values, vms, 0, WORKLOAD_VMS_MAX),
+	  .argument = "N",
+	  .help = "VMs to scale, 0 (with --pods only) to 500 (default: 6)",
+	  .group = "The cluster" },
+	{ .name = "pods",
+	  .place = NUMBER_OPTION(struct sandbox_values, pods, 0, PODS_MAX),
+	  .argument = "N",
+	  .help = "pods to place, 0 to 500 (default: 0); see below" },
+	{ .name = "nodes",
+	  .place = NUMBER_OPTION(struct sandbox_values, nodes, 1, WORKLOAD_NODES_MAX),
+	  .argument = "N",
+	  .help = "nodes, 1 to 26 (default: 3); see below" },
+	{ .name = "seed",
+	  .place = NUMBER_OPTION(struct sandbox_values, seed, 0, UINT64_MAX),
+	  .argument = "N",
+	  .help = "another seed draws other sizes (default: 1)" },
+	{ .name = "generation",
+	  .place = CHOICE_OPTION(struct sandbox_values, generation, GENERATIONS),
+	  .argument = "A|B",
+	  .help = "whose cluster it is: that of late 2023 (A) or the newest (default: B); see below" },
+	{ .name = "plugin-protocol",
+	  .place = TEXT_OPTION(struct sandbox_values, texts.plugin_protocol),
+	  .argument = "RELEASE",
+	  .help = "the scheduler plugin's release, whose protocol the agent has to find out: v0.19, v0.21, v0.22, v0.25, v0.27, v0.41 or newest; see below" },
+	{ .name = "metrics-prefix",
+	  .place = TEXT_OPTION(struct sandbox_values, texts.metrics_prefix),
+	  .argument = "P",
+	  .help = "names of metrics begin with host_ (default) or node_; the latter needs A" },
+	{ .name = "node-names",
+	  .place = FLAG_OPTION(struct sandbox_values, sandbox.node_names),
+	  .help = "the scheduler sends the extender names of nodes only (nodeCacheCapable)" },
+	{ .name = "wait-for-reservation",
+	  .place = TEXT_OPTION(struct sandbox_values, texts.wait_for_reservation),
+	  .argument = "D",
+	  .help = "passed to the extender: a filter call waits so long for the controller's answer, at most 4s" },
+	{ .name = "duration",
+	  .place = TEXT_OPTION(struct sandbox_values, texts.duration),
+	  .argument = "D",
+	  .help = "length of the run, \"40s\", \"5m\"; wall time",
+	  .group = "The run" },
+	{ .name = "speed",
+	  .place = TEXT_OPTION(struct sandbox_values, texts.speed),
+	  .argument = "X",
+	  .help = "divides the seconds in the agent's configuration, 0.1 to 100 (default: 4); they are rounded up to whole seconds, at least 1" },
+	{ .name = "stop-agent-at",
+	  .place = TEXT_OPTION(struct sandbox_values, texts.stop_agent_at),
+	  .argument = "T",
+	  .help = "sends SIGTERM to the agents at that time, and ends the run" },
+	{ .name = "grace",
+	  .place = TEXT_OPTION(struct sandbox_values, texts.grace),
+	  .argument = "D",
+	  .help = "how long agents may take to deliver their events at the end (default: 25s)" },
+	{ .name = "outage",
+	  .place = LIST_OPTION(struct sandbox_values, outages),
+	  .argument = "PEER@START+LENGTH",
+	  .help = "takes a peer of the agent away for a while; may be given several times. PEER is plugin (the scheduler plugin), api (the Kubernetes API), extender, receiver (of billing and scaling events), or monitor:N (the vm-monitor of the N-th VM, from 1): --outage monitor:2@10s+10s. The receiver's may last beyond the run",
+	  .group = "What goes wrong" },
+	{ .name = "faults",
+	  .place = CHOICE_OPTION(struct sandbox_values, faults, FAULTS),
+	  .argument = "LEVEL",
+	  .help = "none, light or heavy (default: none): things go wrong at random, see the end. With light, everything must come out as stated all the same; heavy may be too much" },
+	{ .name = "events",
+	  .place = FLAG_OPTION(struct sandbox_values, sandbox.shows_events),
+	  .help = "shows the events that the receiver gets",
+	  .group = "Output" },
+	{ .name = "report",
+	  .place = CHOICE_OPTION(struct sandbox_values, report, REPORTS),
+	  .argument = "FORMAT",
+	  .help = "text or json (default: text)" },
+	{ .name = "agent-log",
+	  .place = TEXT_OPTION(struct sandbox_values, sandbox.agent_log),
+	  .argument = "FILE",
+	  .help = "appends the agents' logs to FILE; otherwise they are kept, beside the agents' configuration, only if something went wrong" },
+};
 
 static int run_sandbox(int argc, char **argv)
 {
-	static const char *const REPORTS[] = { "text", "json", NULL };
-	static const char *const GENERATIONS[] = { "A", "B", NULL };
-	static const char *const FAULTS[] = { "none", "light", "heavy", NULL };
-	uint64_t vms = SANDBOX_DEFAULT_VMS, nodes = SANDBOX_DEFAULT_NODES, pods = 0, seed = 1;
-	struct option_list outages = { .count = 0 };
-	struct sandbox_option_texts texts = { .outages = outages.values };
-	struct sandbox_options sandbox = { .vms = 0 };
-	int report = SANDBOX_REPORT_TEXT, faults = FAULTS_NONE, generation = 1, rest = 0;
-	const struct option options[] = {
-		{ .name = "vms", .kind = OPTION_NUMBER, .number = &vms, .low = 0, .high = WORKLOAD_VMS_MAX },
-		{ .name = "pods", .kind = OPTION_NUMBER, .number = &pods, .low = 0, .high = PODS_MAX },
-		{ .name = "nodes", .kind = OPTION_NUMBER, .number = &nodes, .low = 1, .high = WORKLOAD_NODES_MAX },
-		{ .name = "seed", .kind = OPTION_NUMBER, .number = &seed, .low = 0, .high = UINT64_MAX },
-		{ .name = "duration", .kind = OPTION_TEXT, .text = &texts.duration },
-		{ .name = "speed", .kind = OPTION_TEXT, .text = &texts.speed },
-		{ .name = "generation", .kind = OPTION_CHOICE, .choice = &generation, .choices = GENERATIONS },
-		{ .name = "plugin-protocol", .kind = OPTION_TEXT, .text = &texts.plugin_protocol },
-		{ .name = "metrics-prefix", .kind = OPTION_TEXT, .text = &texts.metrics_prefix },
-		{ .name = "outage", .kind = OPTION_LIST, .list = &outages },
-		{ .name = "faults", .kind = OPTION_CHOICE, .choice = &faults, .choices = FAULTS },
-		{ .name = "wait-for-reservation", .kind = OPTION_TEXT, .text = &texts.wait_for_reservation },
-		{ .name = "node-names", .kind = OPTION_FLAG, .flag = &sandbox.node_names },
-		{ .name = "events", .kind = OPTION_FLAG, .flag = &sandbox.shows_events },
-		{ .name = "grace", .kind = OPTION_TEXT, .text = &texts.grace },
-		{ .name = "stop-agent-at", .kind = OPTION_TEXT, .text = &texts.stop_agent_at },
-		{ .name = "report", .kind = OPTION_CHOICE, .choice = &report, .choices = REPORTS },
-		{ .name = "agent-log", .kind = OPTION_TEXT, .text = &sandbox.agent_log },
+	struct sandbox_values values = {
+		.vms = SANDBOX_DEFAULT_VMS,
+		.nodes = SANDBOX_DEFAULT_NODES,
+		.seed = 1,
+		.report = SANDBOX_REPORT_TEXT,
+		.faults = FAULTS_NONE,
+		.generation = 1,
 	};
-	int status = options_read(&command_sandbox, options, sizeof options / sizeof options[0], argc, argv, &rest);
+	struct sandbox_options *sandbox = &values.sandbox;
+	int rest = 0;
+	int status = options_read(&command_sandbox, &values, argc, argv, &rest);
 	struct sandbox_end end;
 	struct error err;
 	bool ran;
@@ -75,26 +136,26 @@ static int run_sandbox(int argc, char **argv)
 		return status;
 	if (rest > 0)
 		return options_complain(&command_sandbox, "unexpected argument \"%s\"", argv[1]);
-	texts.outage_count = outages.count;
-	sandbox.vms = (unsigned)vms;
-	sandbox.nodes = (unsigned)nodes;
-	sandbox.pods = (unsigned)pods;
-	sandbox.faults = (enum fault_level)faults;
-	sandbox.seed = seed;
-	sandbox.generation.late_2023 = generation == 0;
-	sandbox.report = (enum sandbox_report)report;
-	sandbox.live = report == SANDBOX_REPORT_TEXT && can_show_table();
-	if (!sandbox_options_read(&sandbox, &texts, &err))
+	values.texts.outages = values.outages.values;
+	values.texts.outage_count = values.outages.count;
+	sandbox->vms = (unsigned)values.vms;
+	sandbox->nodes = (unsigned)values.nodes;
+	sandbox->pods = (unsigned)values.pods;
+	sandbox->faults = (enum fault_level)values.faults;
+	sandbox->seed = values.seed;
+	sandbox->generation.late_2023 = values.generation == 0;
+	sandbox->report = (enum sandbox_report)values.report;
+	sandbox->live = values.report == SANDBOX_REPORT_TEXT && terminal_can_redraw();
+	if (!sandbox_options_read(sandbox, &values.texts, &err))
 		return options_complain(&command_sandbox, "%s", err.text);
-	ran = sandbox_run(&sandbox, "/proc/self/exe", &end, &err);
+	ran = sandbox_run(sandbox, "/proc/self/exe", &end, &err);
 	if (!ran)
 		(void)fprintf(stderr, "ballast sandbox: %s\n", err.text);
-	tell_where_things_are(&sandbox, &end);
+	tell_where_things_are(sandbox, &end);
 	return ran && end.outcome == SANDBOX_AS_STATED ? EXIT_OK : EXIT_FAILED;
 }
 
 static const char WHAT_HAPPENS[] =
-	"\n"
 	"A run has phases of equal length: as many as fit, each of at least 8 s and 24 s / speed + 2 s (with more\n"
 	"than 40 VMs longer, since an agent patches 50 times a second at most). In each, the workload states how\n"
 	"many compute units (250m CPU, 1 GiB) a VM must have by its end. VMs by their kind of workload:\n"
@@ -146,15 +207,16 @@ static const char GENERATIONS_HELP[] =
 	"Without the option the plugin is v0.19 with A, newest with B, and agents speak 2.0 and 5.0 from the start.\n";
 
 /* What a run is like, the generations, and the table of faults. */
-static void print_more(void)
+static void append_more(struct buffer *out)
 {
 	struct buffer table;
 
-	(void)fputs(WHAT_HAPPENS, stdout);
-	(void)fputs(GENERATIONS_HELP, stdout);
+	buffer_append_text(out, WHAT_HAPPENS);
+	buffer_append_text(out, GENERATIONS_HELP);
 	buffer_init(&table, TABLE_BYTES_MAX);
 	faults_print_table(&table);
-	(void)printf(
+	buffer_append_format(
+		out,
 		"\nFaults of --faults, and how often each comes: of a thousand requests, or by itself, on average.\n"
 		"  %-19s%11s%11s\n%.*s",
 		"", "light", "heavy", SLICE_ARGS(buffer_slice(&table)));
@@ -164,8 +226,10 @@ static void print_more(void)
 const struct command command_sandbox = {
 	.name = "sandbox",
 	.summary = "run agent and extender in a simulated cluster on this machine",
-	.help = "Usage: ballast sandbox [OPTION]...\n"
-		"\n"
+	.usage = "[OPTION]...",
+	.options = OPTIONS,
+	.option_count = sizeof OPTIONS / sizeof OPTIONS[0],
+	.before =
 		"Starts a small cluster on loopback addresses (a Kubernetes API, the NeonVM controller, a scheduler\n"
 		"plugin, and VMs with metrics pages and vm-monitors), runs the real `ballast agent` in it as it would\n"
 		"run in a pod, drives a workload, and compares what comes of it with what the workload states. With\n"
@@ -176,40 +240,7 @@ const struct command command_sandbox = {
 		"otherwise it prints a line per event on standard error and runs for 60 seconds. The report at the end\n"
 		"goes to standard output. Ctrl-C (also SIGTERM, SIGHUP, SIGQUIT) ends a run in good order: agents have\n"
 		"their grace period and 5 seconds to end, and 2 when it comes a second time. After Ctrl-Z and a return, VMs are judged\n"
-		"again when they had time to settle.\n"
-		"\n"
-		"Options:\n"
-		"  --vms N                VMs to scale, 0 (with --pods only) to 500 (default: 6)\n"
-		"  --pods N               pods to place, 0 to 500 (default: 0); see below\n"
-		"  --nodes N              nodes, 1 to 26 (default: 3); see below\n"
-		"  --seed N               another seed draws other sizes (default: 1)\n"
-		"  --duration D           length of the run, \"40s\", \"5m\"; wall time\n"
-		"  --speed X              divides the seconds in the agent's configuration, 0.1 to 100 (default: 4);\n"
-		"                         they are rounded up to whole seconds, at least 1\n"
-		"  --generation A|B       whose cluster it is: that of late 2023 (A) or the newest (default: B); see below\n"
-		"  --plugin-protocol RELEASE\n"
-		"                         the scheduler plugin's release, whose protocol the agent has to find out: v0.19,\n"
-		"                         v0.21, v0.22, v0.25, v0.27, v0.41 or newest; see below\n"
-		"  --metrics-prefix P     names of metrics begin with host_ (default) or node_; the latter needs A\n"
-		"  --outage PEER@START+LENGTH\n"
-		"                         takes a peer of the agent away for a while; may be given several times. PEER is\n"
-		"                         plugin (the scheduler plugin), api (the Kubernetes API), extender, receiver (of\n"
-		"                         billing and scaling events), or monitor:N (the vm-monitor of the N-th VM, from\n"
-		"                         1): --outage monitor:2@10s+10s. The receiver's may last beyond the run\n"
-		"  --faults LEVEL         none, light or heavy (default: none): things go wrong at random, see the end. With\n"
-		"                         light, everything must come out as stated all the same; heavy may be too much\n"
-		"  --wait-for-reservation D\n"
-		"                         passed to the extender: a filter call waits so long for the controller's answer,\n"
-		"                         at most 4s\n"
-		"  --node-names           the scheduler sends the extender names of nodes only (nodeCacheCapable)\n"
-		"  --stop-agent-at T      sends SIGTERM to the agents at that time, and ends the run\n"
-		"  --grace D              how long agents may take to deliver their events at the end (default: 25s)\n"
-		"  --events               shows the events that the receiver gets\n"
-		"  --report FORMAT        text or json (default: text)\n"
-		"  --agent-log FILE       appends the agents' logs to FILE; otherwise they are kept, beside the agents'\n"
-		"                         configuration, only if something went wrong\n"
-		"  --help                 print this text\n"
-		"  --version              print the version\n",
-	.help_more = print_more,
+		"again when they had time to settle.\n",
+	.more = append_more,
 	.run = run_sandbox,
 };

@@ -235,6 +235,12 @@ static void drop_store(struct cache *cache)
 	}
 }
 
+/* Rather than something that passes: a token that is being replaced, or a server with too much to do. */
+static bool is_refusal(int status)
+{
+	return status >= 400 && status < 500 && status != 401 && status != 408 && status != 429;
+}
+
 static void on_start_failed(void *context, const struct error *err)
 {
 	struct cache *cache = context;
@@ -250,7 +256,7 @@ static void on_start_failed(void *context, const struct error *err)
 		caches->handler.on_missing(caches->context, &own);
 		return;
 	}
-	if (cache->number == NODES && status != 0) {
+	if (cache->number == NODES && is_refusal(status)) {
 		cache->refused = true;
 		wait_ns = (uint64_t)CACHES_NODES_RETRY_S * NS_PER_S;
 	}

@@ -1,11 +1,12 @@
 #include "extender/call_log.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/rng.h"
 #include "codec/json_writer.h"
 
-enum { CONTEXT_BYTES = 8192, SENTENCE_BYTES = 4096, UUID_TEXT_BYTES = 40 };
+enum { CONTEXT_BYTES = 8192, SENTENCE_BYTES = 4096 };
 
 static void append_member(struct json_writer *writer, const char *key, struct slice value)
 {
@@ -14,33 +15,30 @@ static void append_member(struct json_writer *writer, const char *key, struct sl
 }
 
 /* RFC 9562, version 4: it only has to differ. */
-static void append_uuid(struct json_writer *writer, struct loop *loop)
+static void make_uuid(struct loop *loop, char text[CALL_SESSION_BYTES])
 {
 	uint64_t high = (rng_next(loop_rng(loop)) & ~UINT64_C(0xf000)) | UINT64_C(0x4000);
 	uint64_t low = (rng_next(loop_rng(loop)) >> 2) | (UINT64_C(1) << 63);
-	struct buffer text;
 
-	buffer_init(&text, UUID_TEXT_BYTES);
-	buffer_append_format(&text, "%08" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%012" PRIx64, high >> 32,
-	                     high >> 16 & 0xffff, high & 0xffff, low >> 48, low & UINT64_C(0xffffffffffff));
-	append_member(writer, "sessionUUID", buffer_slice(&text));
-	buffer_destroy(&text);
+	(void)snprintf(text, CALL_SESSION_BYTES, "%08" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%012" PRIx64,
+	               high >> 32, high >> 16 & 0xffff, high & 0xffff, low >> 48, low & UINT64_C(0xffffffffffff));
 }
 
 void call_log_begin(struct call_log *log, struct loop *loop, struct log_sink *sink, const char *method,
-                    const struct request *request)
+                    char session[CALL_SESSION_BYTES], const struct request *request)
 {
 	const struct extender_pod_meta *pod = &request->args.pod.metadata;
 	struct json_writer writer;
 
+	if (session[0] == '\0')
+		make_uuid(loop, session);
 	buffer_init(&log->context, CONTEXT_BYTES);
 	json_writer_init(&writer, &log->context);
 	writer.escape_html = false;
 	append_member(&writer, "component", SLICE("Extender"));
 	append_member(&writer, "method", slice_of(method));
-	append_uuid(&writer, loop);
-	/* What was read of a request that turned out undecodable has gone with its memory. */
-	if (request->args.has_pod && !request->undecodable) {
+	append_member(&writer, "sessionUUID", slice_of(session));
+	if (request->args.has_pod) {
 		append_member(&writer, "namespace", pod->namespace);
 		append_member(&writer, "pod", pod->name);
 	}

@@ -1,6 +1,6 @@
 #include "extender/capacity_requests.h"
 
-#include <stdio.h>
+#include <string.h>
 
 #include "codec/json_reader.h"
 #include "extender/limits.h"
@@ -49,11 +49,15 @@ static bool make_name(struct walk *walk, struct slice volume, struct slice *ret_
 {
 	struct slice pod = walk->pod->metadata.name;
 	size_t length = pod.length + 1 + volume.length;
-	char *name = arena_allocate(walk->arena, length + 1);
+	char *name = arena_allocate(walk->arena, length);
 
 	if (name == NULL)
 		return error_set(err, ERROR_NO_MEMORY, "no memory for the pod's volumes");
-	snprintf(name, length + 1, "%.*s-%.*s", SLICE_ARGS(pod), SLICE_ARGS(volume));
+	if (pod.length > 0)
+		memcpy(name, pod.data, pod.length);
+	name[pod.length] = '-';
+	if (volume.length > 0)
+		memcpy(name + pod.length + 1, volume.data, volume.length);
 	*ret_name = slice_from(name, length);
 	return true;
 }

@@ -7,7 +7,7 @@
 #include "base/slice.h"
 #include "extender/process_limits.h"
 
-enum { FLAG_COUNT = 22, DEFAULT_PORT = 8889, DEFAULT_HEALTH_PORT = 9999 };
+enum { DEFAULT_PORT = 8889, DEFAULT_HEALTH_PORT = 9999 };
 
 struct extender_flags extender_flags_default(void)
 {
@@ -36,6 +36,12 @@ struct extender_flags extender_flags_default(void)
 	{                                                                                          \
 		.name = (flag_name), .kind = GO_FLAG_TEXT, .help = (words), .text = &flags->member \
 	}
+/* Not refused by reading flags if it is another. */
+#define CHOICE(flag_name, member, names, words)                                                                        \
+	(struct go_flag)                                                                                               \
+	{                                                                                                              \
+		.name = (flag_name), .kind = GO_FLAG_TEXT, .help = (words), .text = &flags->member, .choices = (names) \
+	}
 #define BOOL(flag_name, member, words)                                                             \
 	(struct go_flag)                                                                           \
 	{                                                                                          \
@@ -49,26 +55,32 @@ struct extender_flags extender_flags_default(void)
 	}
 
 /* In the order in which the usage lists them: by name, as Go's flag package does. */
-static void fill_table(struct extender_flags *flags, struct go_flag table[FLAG_COUNT])
+void extender_flags_table(struct extender_flags *flags, struct go_flag ret_table[EXTENDER_FLAG_COUNT])
 {
-	const struct go_flag all[FLAG_COUNT] = {
+	static const char *const FORMATS[] = { "json", "text", NULL };
+	static const char *const LEVELS[] = { "info", "debug", "trace", NULL };
+	const struct go_flag all[EXTENDER_FLAG_COUNT] = {
 		TEXT("certFile", certificate_file,
 		     "`file` with the TLS certificate (PEM); with a key: HTTPS instead of HTTP"),
-		TEXT("healthip", health_ip, "address of the health port; empty: all"),
+		TEXT("healthip", health_ip, "`address` of the health port; empty: all"),
 		PORT("healthport", health_port, "health `port`: /healthz, /readyz"),
 		BOOL("inline-volumes", inline_volumes,
 		     "reserve capacity for inline CSI volumes too (older generation)"),
 		BOOL("isPatchingEnabled", patching_enabled, "ready only when this node's kube-scheduler was restarted"),
-		TEXT("kubeconfig", kubeconfig, "`file` with API server and credentials; empty: the service account's"),
+		TEXT("kubeconfig", kubeconfig,
+		     "`file` with API server and credentials (default: $KUBECONFIG, a pod's account, ~/.kube/config)"),
 		TEXT("listen-address", listen_address, "`address` of the extender's port; empty: all"),
-		TEXT("log-format", log_format, "`format` of log lines, json or text (default: $LOG_FORMAT, else json)"),
-		TEXT("loglevel", log_level, "`level`: info, debug or trace"),
+		CHOICE("log-format", log_format, FORMATS,
+		       "`format` of log lines, json or text (default: $LOG_FORMAT, else json)"),
+		CHOICE("loglevel", log_level, LEVELS, "`level`: info, debug or trace"),
 		TEXT("metrics-address", metrics_address,
 		     "`host:port` of the metrics page, which the extender's port has anyway; empty: none"),
 		TEXT("metrics-path", metrics_path, "`path` of the metrics page; empty: none"),
-		TEXT("namespace", namespace, "own namespace; without effect"),
-		TEXT("nodeidannotation", node_id_annotation, "annotation with a node's id, with useexternalannotation"),
+		TEXT("namespace", namespace, "`name` of the own namespace; without effect"),
+		TEXT("nodeidannotation", node_id_annotation,
+		     "`key` of the annotation with a node's id, with useexternalannotation"),
 		TEXT("nodeselector", node_selector, "`key=value` label of nodes to use, with usenodeannotation"),
+		BOOL("no-seccomp", no_seccomp, "don't leave the process only the system calls it needs"),
 		BOOL("normalize-scores", normalize_scores, "scale scores into 0 to 10"),
 		PORT("port", port, "extender's `port`: /filter, /prioritize, /bind"),
 		TEXT("privateKeyFile", key_file, "`file` with the TLS key (PEM)"),
@@ -84,26 +96,26 @@ static void fill_table(struct extender_flags *flags, struct go_flag table[FLAG_C
 		  .high = (int64_t)EXTENDER_WAIT_MAX_MS * NS_PER_MS },
 	};
 
-	memcpy(table, all, sizeof all);
+	memcpy(ret_table, all, sizeof all);
 }
 
 enum go_flags_result extender_flags_read(struct extender_flags *flags, int argc, char **argv, int *ret_ignored,
                                          struct error *err)
 {
-	struct go_flag table[FLAG_COUNT];
+	struct go_flag table[EXTENDER_FLAG_COUNT];
 
-	fill_table(flags, table);
-	return go_flags_read(table, FLAG_COUNT, argc, argv, ret_ignored, err);
+	extender_flags_table(flags, table);
+	return go_flags_read(table, EXTENDER_FLAG_COUNT, argc, argv, ret_ignored, err);
 }
 
 void extender_flags_print_usage(FILE *out)
 {
 	struct extender_flags flags = extender_flags_default();
-	struct go_flag table[FLAG_COUNT];
+	struct go_flag table[EXTENDER_FLAG_COUNT];
 
-	fill_table(&flags, table);
+	extender_flags_table(&flags, table);
 	(void)fputs("Usage of extender:\n", out);
-	go_flags_print_usage(table, FLAG_COUNT, out);
+	go_flags_print_usage(table, EXTENDER_FLAG_COUNT, out);
 }
 
 enum log_level extender_log_level(const char *text)

@@ -29,19 +29,26 @@ struct extender_flags {
 	bool patching_enabled;
 	const char *kubeconfig;
 	/* Ours, not the reference's. */
-	bool inline_volumes, normalize_scores;
+	bool inline_volumes, normalize_scores, no_seccomp;
 	int64_t wait_for_reservation_ns;
 	const char *listen_address;
 	const char *log_format;
 	const char *readiness_file;
 };
 
+enum { EXTENDER_FLAG_COUNT = 23 };
+
 /* The defaults. */
 struct extender_flags extender_flags_default(void);
 /* Reads argv[1 …]; see go_flags_read. */
 enum go_flags_result extender_flags_read(struct extender_flags *flags, int argc, char **argv, int *ret_ignored,
                                          struct error *err);
-/* The text of --help, and what follows a wrong flag. */
+/*
+ * The table of flags, in the order in which the usage lists them; values go to *flags, whose present ones are the
+ * defaults.
+ */
+void extender_flags_table(struct extender_flags *flags, struct go_flag ret_table[EXTENDER_FLAG_COUNT]);
+/* What what follows a wrong flag. */
 void extender_flags_print_usage(FILE *out);
 
 /* "info", "debug" and "trace" in any letter case; anything else is "info" (1.1). */

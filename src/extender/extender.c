@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/syscall_filter.h"
 #include "extender/process_limits.h"
 #include "net/loop_epoll.h"
 
@@ -133,6 +134,26 @@ static void dismantle(struct extender *extender)
 	}
 }
 
+/* Before the first byte from the network is read. An old kernel is no reason not to place pods. */
+static void filter_system_calls(struct extender *extender)
+{
+	struct logger logger = extender_logger(extender);
+	struct error err;
+
+	if (!extender->arguments->flags.no_seccomp && !syscall_filter_install(&err))
+		log_warn(&logger, "System calls aren't filtered (--no-seccomp makes this warning go away)",
+		         log_error_field(&err));
+}
+
+/* False with *err when the loop failed; a failed start has been told by extender_fail. */
+static bool start_and_run(struct extender *extender, struct error *err)
+{
+	if (!extender_start(extender))
+		return true;
+	filter_system_calls(extender);
+	return loop_run(extender->loop, err);
+}
+
 int extender_run(const struct extender_arguments *arguments)
 {
 	struct extender extender = { .arguments = arguments, .signals = -1 };
@@ -141,7 +162,7 @@ int extender_run(const struct extender_arguments *arguments)
 	if (!prepare(&extender, &err)) {
 		(void)fprintf(stderr, "ballast extender: %s\n", err.text);
 		extender.fatal = true;
-	} else if (extender_start(&extender) && !loop_run(extender.loop, &err)) {
+	} else if (!start_and_run(&extender, &err)) {
 		extender_fail(&extender, "Main loop failed", &err);
 	}
 	dismantle(&extender);

@@ -16,7 +16,8 @@ struct extender_arguments {
 	const char *ignored_word; /* the first word behind the flags, which is ignored with a warning (P1) */
 	/* From the environment (1.2). */
 	const char *node_name;
-	const char *kubeconfig;
+	const char *kubeconfig; /* $KUBECONFIG: a file, or several with ':' between */
+	const char *home;       /* $HOME, for ~/.kube/config */
 	const char *kubernetes_host, *kubernetes_port;
 	const char *credentials_dir;
 	enum log_format log_format;

@@ -1,6 +1,8 @@
 #include "extender/extender_internal.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "extender/process_limits.h"
@@ -115,30 +117,58 @@ static bool start_metrics(struct extender *extender)
 
 /* ---- credentials ---- */
 
-/* P4 in its order: --kubeconfig, KUBECONFIG, the service account, ~/.kube/config. This is where kubeconfig files plug in. */
-static bool open_client(struct extender *extender, struct error *err)
+/* In a pod: the service account. */
+static bool open_in_cluster(struct extender *extender, struct kube_client_options options, struct error *err)
 {
 	const struct extender_arguments *arguments = extender->arguments;
-	struct kube_client_options options = {
-		.host = arguments->kubernetes_host,
-		.credentials_dir = is_given(arguments->credentials_dir) ? arguments->credentials_dir : NULL,
-		.user_agent = USER_AGENT,
-		.logger = extender_logger(extender),
-	};
 	uint64_t port = 0;
 
-	if (is_given(arguments->flags.kubeconfig) || is_given(arguments->kubeconfig))
-		return error_set(err, ERROR_REFUSED,
-		                 "%s: kubeconfig files aren't supported yet; run in a pod with a service account",
-		                 is_given(arguments->flags.kubeconfig) ? arguments->flags.kubeconfig
-		                                                       : arguments->kubeconfig);
 	if (is_given(arguments->kubernetes_port) &&
 	    (!slice_to_u64(slice_of(arguments->kubernetes_port), &port) || port == 0 || port > UINT16_MAX))
 		return error_set(err, ERROR_SYNTAX, "KUBERNETES_SERVICE_PORT \"%s\" is no port",
 		                 arguments->kubernetes_port);
+	options.host = arguments->kubernetes_host;
 	options.port = (uint16_t)port;
+	options.credentials_dir = is_given(arguments->credentials_dir) ? arguments->credentials_dir : NULL;
 	extender->kube = kube_client_create(extender->loop, &options, err);
 	return extender->kube != NULL;
+}
+
+static bool open_kubeconfig(struct extender *extender, struct kube_client_options options, const char *paths,
+                            struct error *err)
+{
+	struct logger logger = extender_logger(extender);
+
+	options.kubeconfig = paths;
+	extender->kube = kube_client_create(extender->loop, &options, err);
+	if (extender->kube != NULL)
+		log_info(&logger, "Using a kubeconfig", log_text("file", paths));
+	return extender->kube != NULL;
+}
+
+/* P4 in its order: --kubeconfig, KUBECONFIG, the service account, ~/.kube/config. */
+static bool open_client(struct extender *extender, struct error *err)
+{
+	const struct extender_arguments *arguments = extender->arguments;
+	const struct kube_client_options options = {
+		.user_agent = USER_AGENT,
+		.logger = extender_logger(extender),
+	};
+	char path[EXTENDER_PATH_BYTES];
+	int length;
+
+	if (is_given(arguments->flags.kubeconfig))
+		return open_kubeconfig(extender, options, arguments->flags.kubeconfig, err);
+	if (is_given(arguments->kubeconfig))
+		return open_kubeconfig(extender, options, arguments->kubeconfig, err);
+	if (open_in_cluster(extender, options, err))
+		return true;
+	if (!is_given(arguments->home))
+		return false;
+	length = snprintf(path, sizeof path, "%s/.kube/config", arguments->home);
+	if (length < 0 || (size_t)length >= sizeof path || access(path, F_OK) != 0)
+		return false; /* what the service account lacks is what people need to hear of */
+	return open_kubeconfig(extender, options, path, err);
 }
 
 static bool start_client(struct extender *extender)

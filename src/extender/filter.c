@@ -79,6 +79,7 @@ enum filter_step filter_start(struct filter *filter, const struct extender_setti
 	return FILTER_READ;
 }
 
+/* reservation NULL: a new one */
 static enum filter_step write_object(struct filter *filter,
                                      const struct csi_available_capacity_reservation *reservation)
 {
@@ -86,7 +87,7 @@ static enum filter_step write_object(struct filter *filter,
 	bool ok;
 
 	buffer_clear(&filter->object);
-	if (filter->decision.action == RESERVATION_CREATE)
+	if (reservation == NULL)
 		ok = reservation_print_new(filter->request, &filter->plan, filter->name, &filter->arena,
 		                           &filter->object, &err);
 	else
@@ -94,7 +95,7 @@ static enum filter_step write_object(struct filter *filter,
 		                             &filter->arena, &filter->object, &err);
 	if (!ok)
 		return pend_for_failure(filter, &err);
-	return filter->decision.action == RESERVATION_CREATE ? FILTER_CREATE : FILTER_REPLACE;
+	return reservation == NULL ? FILTER_CREATE : FILTER_REPLACE;
 }
 
 static enum filter_step refuse_status(struct filter *filter)

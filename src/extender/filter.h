@@ -43,7 +43,7 @@ struct filter {
 };
 
 /*
- * The request's body is complete (request_finish wasn't called yet). settings and request must outlive the filter. On
+ * The request's body is complete. settings and request must outlive the filter. On
  * FILTER_READ the metrics of spec M2 count.
  */
 enum filter_step filter_start(struct filter *filter, const struct extender_settings *settings,
@@ -53,7 +53,7 @@ enum filter_step filter_found(struct filter *filter, const struct csi_available_
 enum filter_step filter_not_found(struct filter *filter);
 /* POST or PUT succeeded, or POST was answered "already exists" (F17). */
 enum filter_step filter_written(struct filter *filter);
-/* PUT was answered 409: read again, a few times, then pending (I2). */
+/* PUT was answered 409, or 404, so that what was read is out of date: read again, a few times, then pending (I2). */
 enum filter_step filter_conflicted(struct filter *filter);
 /*
  * A call failed for good, after its retries. http_status 0: no answer, or our own deadline (I3). message: the API
@@ -63,7 +63,7 @@ enum filter_step filter_call_failed(struct filter *filter, int http_status, stru
 void filter_destroy(struct filter *filter);
 
 /*
- * The whole of /prioritize (spec 7, H9, H11, H12); request_finish wasn't called yet. Fills *answer, which was
+ * The whole of /prioritize (spec 7, H9, H11, H12). The request's body is complete. Fills *answer, which was
  * initialized; what else the call needs lies in the arena. *ret_plan is for the log.
  */
 void prioritize_answer(const struct extender_settings *settings, const struct storage_view *view,

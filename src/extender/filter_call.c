@@ -5,7 +5,6 @@
 #include "extender/filter_call.h"
 
 #include "base/clock.h"
-#include "extender/call_log.h"
 #include "extender/process_limits.h"
 
 enum { NODES_POLL_MS = 20, UNAUTHORIZED = 401, ALREADY_EXISTS = 409, CONFLICT = 409, NOT_FOUND = 404 };
@@ -19,26 +18,47 @@ static uint64_t now_ns(const struct filter_call *call)
 
 /* ---- the answer ---- */
 
-static void log_answer(const struct filter_call *call)
+static void begin_log(struct filter_call *call, struct call_log *log)
+{
+	const struct filter_environment *environment = call->environment;
+
+	call_log_begin(log, environment->loop, environment->log_sink, "FilterHandler", call->session, call->request);
+}
+
+/* Why there is neither a node nor an error in the answer; NULL if there is no need for one. */
+static const char *wait_reason(const struct filter_call *call)
+{
+	if (call->wait_reason != NULL)
+		return call->wait_reason;
+	if (call->filter.failure.code != ERROR_NONE)
+		return "the extender has reached a limit";
+	if (call->counted)
+		return reservation_reason_text(call->filter.decision.reason);
+	return call->filter.plan.outcome == CAPACITY_RETRY ? "a claim or its class isn't known yet" : NULL;
+}
+
+static void log_answer(struct filter_call *call)
 {
 	const struct filter *filter = &call->filter;
+	const char *reason = wait_reason(call);
 	struct call_log log;
 
 	/* A pod that has nothing to do with us, which is nearly every pod. */
-	if (!call->counted && filter->error.length == 0 && filter->plan.note_count == 0)
+	if (reason == NULL && filter->error.length == 0 && filter->plan.note_count == 0)
 		return;
-	call_log_begin(&log, call->environment->loop, call->environment->log_sink, "FilterHandler", call->request);
+	begin_log(call, &log);
 	call_log_volumes(&log, &filter->plan);
+	if (filter->failure.code != ERROR_NONE)
+		log_error(&log.logger, "The filter call can't be decided", log_error_field(&filter->failure));
 	if (filter->error.length > 0)
 		log_error(&log.logger, "The filter call fails", log_slice("error", filter->error));
 	else if (filter->placed)
 		log_info(&log.logger, "The pod has nodes to choose from", log_text("reservation", filter->name));
-	else if (call->counted)
+	else if (reason != NULL && filter->name[0] != '\0')
 		log_info(&log.logger, "The pod has to wait", log_text("reservation", filter->name),
-		         log_text("reason", reservation_reason_text(filter->decision.reason)));
-	else if (filter->plan.outcome == CAPACITY_RETRY)
-		log_info(&log.logger, "The pod has to wait",
-		         log_text("reason", "a claim or its class isn't known yet"));
+		         log_text("reason", reason));
+	else if (reason != NULL)
+		log_info(&log.logger, "The pod has to wait", log_text("reason", reason));
 	call_log_end(&log);
 }
 
@@ -68,16 +88,13 @@ static void poll_again(struct filter_call *call);
 /* Only nodes make a better answer than "pending", which is made already. */
 static void look(struct filter_call *call, const struct csi_available_capacity_reservation *reservation)
 {
-	struct error err;
-
 	if (slice_equal_text(reservation->spec.status, "REQUESTED")) {
 		poll_again(call);
 		return;
 	}
-	/* Asking once more at once, for a rejection that is milliseconds old, would be a loop. */
-	if (filter_found(&call->filter, reservation) != FILTER_ANSWER &&
-	    !answer_pending(&call->filter.answer, call->request, (struct slice){ 0 }, &err))
-		answer_empty(&call->filter.answer);
+	/* Asking once more at once, for an answer that is milliseconds old, would be a loop. */
+	if (filter_found(&call->filter, reservation) != FILTER_ANSWER)
+		call->wait_reason = "the controller has just answered, without a node for it; the next call asks again";
 	finish(call);
 }
 
@@ -96,7 +113,8 @@ static enum filter_step after_failure(struct filter_call *call, int status, cons
 
 	if (call->poll_until_ns != 0)
 		return FILTER_ANSWER; /* which is there already */
-	call_log_begin(&log, call->environment->loop, call->environment->log_sink, "FilterHandler", call->request);
+	call->wait_reason = "a call to the API server failed";
+	begin_log(call, &log);
 	log_warn(&log.logger, "A call to the API server failed", log_text("reservation", call->filter.name),
 	         log_int("status", status), log_error_field(err));
 	call_log_end(&log);
@@ -131,6 +149,7 @@ static void on_read(void *context, int status, struct slice body, const struct e
 	struct filter_call *call = context;
 
 	call->api_call = NULL;
+	call->wait_reason = NULL;
 	if (err == NULL)
 		take_reservation(call, body);
 	else if (status == NOT_FOUND && call->poll_until_ns == 0)
@@ -172,12 +191,14 @@ static void on_replaced(void *context, int status, struct slice body, const stru
 
 	(void)body;
 	call->api_call = NULL;
-	if (err == NULL)
+	if (err == NULL) {
 		on_asked(call);
-	else if (status == CONFLICT)
+	} else if (status == CONFLICT || status == NOT_FOUND) {
+		call->wait_reason = "the reservation was changed meanwhile, again and again";
 		carry_out(call, filter_conflicted(&call->filter));
-	else
+	} else {
 		fail(call, status, err);
+	}
 }
 
 /* ---- steps ---- */
@@ -249,7 +270,7 @@ static void decide(void *context)
 	const struct filter_environment *environment = call->environment;
 	const struct storage_view *view = caches_view(environment->caches);
 	enum filter_step step = filter_start(&call->filter, environment->settings, view, call->request);
-	struct error err;
+	struct error ignored;
 
 	if (step == FILTER_ANSWER && lacks_nodes(call) && caches_nodes(environment->caches) == CACHES_NODES_LOADING) {
 		/* The first request with names starts the cache of nodes; that takes a moment. */
@@ -260,8 +281,8 @@ static void decide(void *context)
 			return;
 		}
 		call->filter.error = (struct slice){ 0 };
-		if (!answer_pending(&call->filter.answer, call->request, call->filter.error, &err))
-			answer_empty(&call->filter.answer);
+		call->wait_reason = "the nodes aren't known yet";
+		(void)answer_pending(&call->filter.answer, call->request, call->filter.error, &ignored);
 	}
 	if (step == FILTER_READ) {
 		call->counted = true;

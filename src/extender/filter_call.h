@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/log.h"
 #include "extender/caches.h"
+#include "extender/call_log.h"
 #include "extender/event_lists.h"
 #include "extender/extender_metrics.h"
 #include "extender/filter.h"
@@ -48,6 +49,9 @@ struct filter_call {
 	uint64_t poll_until_ns; /* while waiting for the controller; 0: not */
 	bool counted;           /* it has capacity requests (M2) */
 	bool answered;
+	const char
+		*wait_reason; /* for the log: why the pod has to wait, if it isn't the decision's reason; else NULL */
+	char session[CALL_SESSION_BYTES]; /* for the log */
 };
 
 /* The request's body is complete. on_answer comes once, maybe from inside. A call mustn't move in memory. */

@@ -7,7 +7,7 @@
 #include "base/slice.h"
 #include "codec/duration_text.h"
 
-enum { DURATION_TEXT_BYTES = 64 };
+enum { DEFAULT_BYTES_MAX = 4096 };
 
 static const struct go_flag *find_flag(const struct go_flag *flags, size_t count, struct slice name)
 {
@@ -161,39 +161,42 @@ static void print_help(const struct go_flag *flag, FILE *out)
 	}
 }
 
-static void print_default(const struct go_flag *flag, FILE *out)
+void go_flags_append_default(const struct go_flag *flag, struct buffer *out)
 {
-	struct buffer text;
-
 	switch (flag->kind) {
 	case GO_FLAG_TEXT:
 		if (*flag->text != NULL && (*flag->text)[0] != '\0')
-			(void)fprintf(out, " (default \"%s\")", *flag->text);
+			buffer_append_format(out, " (default \"%s\")", *flag->text);
 		break;
 	case GO_FLAG_BOOL:
 		if (*flag->flag)
-			(void)fputs(" (default true)", out);
+			buffer_append_text(out, " (default true)");
 		break;
 	case GO_FLAG_NUMBER:
 		if (*flag->number != 0)
-			(void)fprintf(out, " (default %" PRId64 ")", *flag->number);
+			buffer_append_format(out, " (default %" PRId64 ")", *flag->number);
 		break;
 	case GO_FLAG_DURATION:
-		buffer_init(&text, DURATION_TEXT_BYTES);
-		duration_print(*flag->duration_ns, &text);
-		if (*flag->duration_ns != 0)
-			(void)fprintf(out, " (default %.*s)", SLICE_ARGS(buffer_slice(&text)));
-		buffer_destroy(&text);
+		if (*flag->duration_ns == 0)
+			break;
+		buffer_append_text(out, " (default ");
+		duration_print(*flag->duration_ns, out);
+		buffer_append_char(out, ')');
 		break;
 	}
-	(void)fputc('\n', out);
 }
 
 void go_flags_print_usage(const struct go_flag *flags, size_t count, FILE *out)
 {
+	struct buffer text;
+
+	buffer_init(&text, DEFAULT_BYTES_MAX);
 	for (size_t i = 0; i < count; i++) {
 		print_head(&flags[i], out);
 		print_help(&flags[i], out);
-		print_default(&flags[i], out);
+		buffer_clear(&text);
+		go_flags_append_default(&flags[i], &text);
+		(void)fprintf(out, "%.*s\n", SLICE_ARGS(buffer_slice(&text)));
 	}
+	buffer_destroy(&text);
 }

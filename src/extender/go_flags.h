@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 
 enum go_flag_kind { GO_FLAG_TEXT, GO_FLAG_BOOL, GO_FLAG_NUMBER, GO_FLAG_DURATION };
@@ -23,7 +24,8 @@ struct go_flag {
 	bool *flag;
 	int64_t *number; /* within low and high */
 	int64_t *duration_ns;
-	int64_t low, high; /* of numbers, and of durations in nanoseconds */
+	int64_t low, high;          /* of numbers, and of durations in nanoseconds */
+	const char *const *choices; /* values for completions to offer, NULL-terminated; NULL: none. Any text is read */
 };
 
 enum go_flags_result {
@@ -41,5 +43,8 @@ enum go_flags_result go_flags_read(const struct go_flag *flags, size_t count, in
                                    struct error *err);
 /* One entry for each flag, in the order of the table, with the values as they are now as defaults. */
 void go_flags_print_usage(const struct go_flag *flags, size_t count, FILE *out);
+
+/* " (default …)" with the value as it is now; nothing for a zero or empty one. */
+void go_flags_append_default(const struct go_flag *flag, struct buffer *out);
 
 #endif

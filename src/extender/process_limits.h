@@ -7,8 +7,8 @@
 
 enum {
 	/*
-	 * Of all requests under way (design 5), no more than 256 MiB: beyond the first two limits, further bodies wait. The
-	 * request that has been waiting for its body the longest never does, so that there is always one that gets done.
+	 * Of all requests under way (design 5), no more than 256 MiB: beyond the first two limits, further bodies wait. One
+	 * at a time is read all the same, the one that came first, so that there is always one that gets done.
 	 */
 	EXTENDER_BODIES_BYTES = 128 * 1024 * 1024,       /* while no more is held, any body is read */
 	EXTENDER_SMALL_BODIES_BYTES = 160 * 1024 * 1024, /* and while no more is held, a small one */
@@ -50,8 +50,8 @@ enum {
 	CACHES_RETRY_MAX_MS = 30000, /* … and grow up to here */
 	CACHES_NODES_RETRY_S = 60,   /* when nodes may not be listed */
 	READINESS_FILE_BYTES = 1024 * 1024,
-	READINESS_SCALAR_BYTES = 512,
-	READINESS_DEPTH = 16,
+	READINESS_JSON_BYTES = 2 * READINESS_FILE_BYTES, /* the file as JSON */
+	READINESS_ARENA_BYTES = 32 * 1024 * 1024,        /* what is decoded from that */
 };
 
 #endif

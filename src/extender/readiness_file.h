@@ -1,10 +1,6 @@
 /*
  * The file in which the operator says whose kube-scheduler was restarted after it had been given the extender's
  * configuration (spec extender Y3 to Y5, D2).
- *
- * It reads the part of YAML that such a file can be written in: block and flow style, plain and quoted scalars,
- * comments. Anchors, tags, block scalars, several documents and plain scalars over several lines are refused with their
- * line.
  */
 #ifndef BALLAST_EXTENDER_READINESS_FILE_H
 #define BALLAST_EXTENDER_READINESS_FILE_H

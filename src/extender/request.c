@@ -198,6 +198,8 @@ static void give_up(struct request *request)
 	buffer_release(&request->envelope);
 	arena_destroy(&request->node_arena);
 	arena_destroy(&request->arena);
+	request->args = (struct extender_args){ 0 };
+	request->binding = (struct extender_binding_args){ 0 };
 	request->node_count = 0;
 }
 
@@ -295,7 +297,8 @@ static bool decode_args(struct request *request, struct error *err)
 	return check_sizes(&request->args.pod, err);
 }
 
-bool request_finish(struct request *request, struct error *err)
+/* Fills the result, or request->problem. */
+static void finish_once(struct request *request)
 {
 	bool ok;
 
@@ -311,10 +314,17 @@ bool request_finish(struct request *request, struct error *err)
 		request->undecodable = !ok;
 	}
 	arena_destroy(&request->node_arena);
-	if (request->undecodable) {
-		*err = request->problem;
+	if (request->undecodable)
 		give_up(request);
-	}
+	request->finished = true;
+}
+
+bool request_finish(struct request *request, struct error *err)
+{
+	if (!request->finished)
+		finish_once(request);
+	if (request->undecodable)
+		*err = request->problem;
 	return !request->undecodable;
 }
 

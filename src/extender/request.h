@@ -78,6 +78,7 @@ struct request {
 	size_t node_start;  /* of the node under way */
 	size_t meta_start;  /* of its metadata */
 	size_t meta_end;    /* 0: there was none yet */
+	bool finished;
 	bool undecodable;
 	struct error problem; /* if undecodable */
 };
@@ -89,7 +90,7 @@ enum request_feed_result request_expect(struct request *request, size_t length);
 enum request_feed_result request_feed(struct request *request, struct slice bytes);
 /*
  * The body is complete. False: it is undecodable, and err->text is the reason to answer with (spec H10): "EOF",
- * "unexpected EOF", or what is wrong. A missing pod counts as undecodable (spec H11).
+ * "unexpected EOF", or what is wrong. A missing pod counts as undecodable (spec H11). Called again, it says the same.
  */
 bool request_finish(struct request *request, struct error *err);
 /* Memory held at present, for a cap over all requests. */

@@ -1,6 +1,7 @@
 #include "extender/reservations.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "extender/limits.h"
 #include "extender/slice_set.h"
@@ -22,6 +23,9 @@ bool reservation_name(const struct extender_pod *pod, char *name, size_t size, s
 	if (space.length + 1 + meta->name.length >= size)
 		return error_set(err, ERROR_LIMIT, "the pod's namespace and name are longer than %zu characters",
 		                 size - 2);
+	if (memchr(space.data, '\0', space.length) != NULL ||
+	    (meta->name.length > 0 && memchr(meta->name.data, '\0', meta->name.length) != NULL))
+		return error_set(err, ERROR_SYNTAX, "the pod's namespace or name has a zero byte in it");
 	snprintf(name, size, "%.*s-%.*s", SLICE_ARGS(space), SLICE_ARGS(meta->name));
 	return true;
 }

@@ -47,7 +47,7 @@ struct reservation_decision {
 	struct slice status; /* RESERVATION_REFUSE: the reservation's; stays as long as that */
 };
 
-/* F13; false if the name is too long for an object's. */
+/* F13; false if the name is too long for an object's, or no text. */
 bool reservation_name(const struct extender_pod *pod, char *name, size_t size, struct error *err);
 /*
  * reservation: what the API server gave just now, or NULL if there is none. The decision's list lies in the arena.

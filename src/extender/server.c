@@ -1,7 +1,7 @@
 /*
  * A call goes from its head (which route, how long a body) over its body, which the request takes piece by piece, to its
- * answer, which leaves step by step. Calls whose body is still being read stand in a list in the order they came: the
- * first of them is read whatever is held, the others wait while it is too much.
+ * answer, which leaves step by step. Calls stand in a list in the order they came: the first whose body is still being
+ * read may go on whatever is held, the others wait while it is too much.
  */
 #include "extender/server.h"
 
@@ -44,6 +44,7 @@ struct extender_server {
 	struct http_server *http;
 	struct extender_call *first, *last;
 	size_t held_bytes;
+	struct extender_call *beyond; /* the one that is read whatever is held, until it ends; NULL: none */
 	struct loop_task admission;
 };
 
@@ -64,13 +65,19 @@ static bool is_first_reader(const struct extender_call *call)
 	return other == call;
 }
 
-static bool may_read(const struct extender_call *call)
+/* A call that is let beyond the limits stays the only one until it ends: its body is held while it is decided, too. */
+static bool let_read(struct extender_call *call)
 {
+	struct extender_server *server = call->server;
 	bool small = call->expected_bytes > 0 && call->expected_bytes <= EXTENDER_SMALL_BODY_BYTES;
 	size_t limit = small ? EXTENDER_SMALL_BODIES_BYTES : EXTENDER_BODIES_BYTES;
 	size_t more = call->expected ? 0 : call->expected_bytes;
 
-	return call->server->held_bytes + more <= limit || is_first_reader(call);
+	if (server->held_bytes + more <= limit)
+		return true;
+	if (server->beyond == NULL && is_first_reader(call))
+		server->beyond = call;
+	return server->beyond == call;
 }
 
 /* Others may be read now that one holds less. */
@@ -88,6 +95,8 @@ static void free_call(struct extender_call *call)
 	arena_destroy(&call->arena);
 	request_destroy(&call->request);
 	count_held(call, 0);
+	if (server->beyond == call)
+		server->beyond = NULL;
 	if (call->previous != NULL)
 		call->previous->next = call->next;
 	else
@@ -177,6 +186,7 @@ static void prioritize_call(struct extender_call *call)
 	const struct filter_environment *environment = call->server->options.environment;
 	const struct volume_counts *counts;
 	struct capacity_plan plan = { 0 };
+	char session[CALL_SESSION_BYTES] = "";
 	struct call_log log;
 	struct error err;
 
@@ -187,7 +197,8 @@ static void prioritize_call(struct extender_call *call)
 	else
 		answer_empty(&call->answer); /* S5 */
 	if (counts == NULL || plan.note_count > 0) {
-		call_log_begin(&log, environment->loop, environment->log_sink, "PrioritizeHandler", &call->request);
+		call_log_begin(&log, environment->loop, environment->log_sink, "PrioritizeHandler", session,
+		               &call->request);
 		if (counts == NULL)
 			log_error(&log.logger, "Volumes can't be counted", log_error_field(&err));
 		else
@@ -256,7 +267,7 @@ static bool expect(struct extender_call *call)
 /* Reads the body, or lets it wait. False: the call was refused. */
 static bool read_or_wait(struct extender_call *call)
 {
-	if (may_read(call))
+	if (let_read(call))
 		return expect(call);
 	call->waiting = true;
 	http_call_pause_body(call->http);
@@ -270,7 +281,7 @@ static void admit(void *context)
 
 	for (struct extender_call *call = server->first; call != NULL; call = next) {
 		next = call->next;
-		if (!call->waiting || !may_read(call))
+		if (!call->waiting || !let_read(call))
 			continue;
 		call->waiting = false;
 		if (expect(call))

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/secret.h"
 #include "kube/client_internal.h"
 
 static const char UNDEFINED[] =
@@ -145,7 +146,7 @@ void kube_client_destroy(struct kube_client *client)
 	if (client->http != NULL)
 		http_client_destroy(client->http);
 	kube_credentials_destroy(&client->credentials);
-	buffer_destroy(&client->authorization);
+	secret_destroy(&client->authorization);
 	memory_release(client->user_agent);
 	memory_release(client);
 }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/secret.h"
 
 enum { WHITE_SPACE_BYTES = 4096 }; /* around a token */
 
@@ -42,7 +43,7 @@ static bool read_token(const char *path, struct buffer *ret_token, struct error 
 	buffer_append_slice(ret_token, token);
 	ok = buffer_check(ret_token, path, err);
 out:
-	buffer_destroy(&content);
+	secret_destroy(&content);
 	return ok;
 }
 
@@ -64,7 +65,7 @@ static bool exchange(struct buffer *held, struct buffer *read)
 		*held = *read;
 		*read = old;
 	}
-	buffer_destroy(read);
+	secret_destroy(read);
 	return differs;
 }
 
@@ -74,7 +75,7 @@ static bool load_token(struct kube_credentials *credentials, uint64_t now_ns, bo
 
 	buffer_init(&token, KUBE_TOKEN_BYTES);
 	if (!read_token(credentials->token_path, &token, err)) {
-		buffer_destroy(&token);
+		secret_destroy(&token);
 		return false;
 	}
 	*ret_changed = exchange(&credentials->token, &token);
@@ -174,7 +175,7 @@ bool kube_credentials_init_from(struct kube_credentials *credentials, const stru
 
 void kube_credentials_destroy(struct kube_credentials *credentials)
 {
-	buffer_destroy(&credentials->token);
+	secret_destroy(&credentials->token);
 	buffer_destroy(&credentials->ca);
 	buffer_destroy(&credentials->certificate);
 	buffer_destroy(&credentials->key);

@@ -7,14 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <mbedtls/base64.h>
-#include <mbedtls/platform_util.h>
-
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/secret.h"
 #include "codec/yaml.h"
 #include "gen/kubeconfig.gen.h"
+#include "net/base64.h"
 #include "net/http_client.h"
 
 /* Decoded structs and tokens of the JSON text. */
@@ -60,17 +59,13 @@ static bool read_file(struct file *file, struct error *err)
 	if (ok)
 		ok = (yaml_to_json(buffer_slice(&text), &file->json, err) && decode(file, err)) ||
 		     error_wrap(err, "%s", file->path);
-	if (text.data != NULL)
-		mbedtls_platform_zeroize(text.data, text.length);
-	buffer_destroy(&text);
+	secret_destroy(&text);
 	return ok;
 }
 
 static void close_file(struct file *file)
 {
-	if (file->json.data != NULL)
-		mbedtls_platform_zeroize(file->json.data, file->json.length);
-	buffer_destroy(&file->json);
+	secret_destroy(&file->json);
 	arena_destroy(&file->arena);
 }
 
@@ -195,15 +190,10 @@ static bool take_path(const struct file *file, const char *field, struct slice p
 static bool take_base64(const struct file *file, const char *field, struct slice data, struct kube_source *source,
                         struct error *err)
 {
-	size_t length = 0;
-	char *room = buffer_reserve(&source->text, data.length / 4 * 3 + 3);
+	struct error cause;
 
-	if (room == NULL)
-		return buffer_check(&source->text, field, err);
-	if (mbedtls_base64_decode((unsigned char *)room, data.length / 4 * 3 + 3, &length,
-	                          (const unsigned char *)data.data, data.length) != 0)
-		return error_set(err, ERROR_SYNTAX, "%s: field \"%s\" is no base64", file->path, field);
-	buffer_advance(&source->text, length);
+	if (!base64_decode(data, &source->text, &cause))
+		return error_set(err, cause.code, "%s: field \"%s\" is no base64", file->path, field);
 	source->kind = KUBE_SOURCE_INLINE;
 	return true;
 }
@@ -350,17 +340,10 @@ bool kubeconfig_load(const char *paths, struct kubeconfig *ret, struct error *er
 	return ok;
 }
 
-static void destroy_source(struct kube_source *source)
-{
-	if (source->text.data != NULL)
-		mbedtls_platform_zeroize(source->text.data, source->text.length);
-	buffer_destroy(&source->text);
-}
-
 void kubeconfig_destroy(struct kubeconfig *kubeconfig)
 {
-	destroy_source(&kubeconfig->ca);
-	destroy_source(&kubeconfig->token);
-	destroy_source(&kubeconfig->certificate);
-	destroy_source(&kubeconfig->key);
+	secret_destroy(&kubeconfig->ca.text);
+	secret_destroy(&kubeconfig->token.text);
+	secret_destroy(&kubeconfig->certificate.text);
+	secret_destroy(&kubeconfig->key.text);
 }

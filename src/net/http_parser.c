@@ -32,6 +32,7 @@ enum {
 	LIMIT_CODING,
 	LIMIT_CODING_HTTP10,
 	LIMIT_HOST,
+	LIMIT_HOST_VALUE,
 	LIMIT_METHOD,
 	LIMIT_START,
 	LIMIT_BLANKS,
@@ -58,6 +59,7 @@ static const struct {
 	[LIMIT_VERSION] = { ERROR_SYNTAX, HTTP_FAULT_VERSION, "version is neither 1.0 nor 1.1", 0, "" },
 	[LIMIT_CODING] = { ERROR_SYNTAX, HTTP_FAULT_CODING, "Transfer-Encoding is not chunked alone", 0, "" },
 	[LIMIT_CODING_HTTP10] = { ERROR_SYNTAX, HTTP_FAULT_MALFORMED, "Transfer-Encoding in HTTP/1.0", 0, "" },
+	[LIMIT_HOST_VALUE] = { ERROR_SYNTAX, HTTP_FAULT_MALFORMED, "the Host header field is no host", 0, "" },
 	[LIMIT_HOST] = { ERROR_SYNTAX, HTTP_FAULT_MALFORMED, "not exactly one Host header field", 0, "" },
 	[LIMIT_METHOD] = { ERROR_SYNTAX, HTTP_FAULT_METHOD, "method is not supported", 0, "" },
 	[LIMIT_START] = { ERROR_SYNTAX, HTTP_FAULT_MALFORMED, "does not begin with a method", 0, "" },
@@ -192,26 +194,43 @@ static bool is_our_version(const struct http_parser *parser)
 	return parser->llhttp.http_major == 1 && parser->llhttp.http_minor <= 1;
 }
 
+/* A host and perhaps a port, or nothing; another server in front might take a path or a user in it for something else. */
+static bool is_host_value(struct slice value)
+{
+	for (size_t i = 0; i < value.length; i++)
+		if (value.data[i] <= ' ' || value.data[i] >= 0x7f || strchr("/?#@\\", value.data[i]) != NULL)
+			return false;
+	return true;
+}
+
 /* The checks that llhttp leaves to its user; LIMIT_NONE when all is well. */
 static int check_head(const struct http_parser *parser)
 {
 	struct http_fields fields = http_parser_fields(parser);
 	size_t hosts = 0;
+	size_t codings = 0;
 
 	if (!is_our_version(parser))
 		return LIMIT_VERSION;
 	if (parser->llhttp.type == HTTP_RESPONSE && parser->llhttp.status_code < 100)
 		return LIMIT_STATUS;
 	for (size_t i = 0; i < fields.count; i++) {
-		if (slice_equal_fold(fields.items[i].name, SLICE("Host")))
+		if (slice_equal_fold(fields.items[i].name, SLICE("Host"))) {
 			hosts++;
+			if (parser->llhttp.type == HTTP_REQUEST && !is_host_value(fields.items[i].value))
+				return LIMIT_HOST_VALUE;
+		}
 		if (!slice_equal_fold(fields.items[i].name, SLICE("Transfer-Encoding")))
 			continue;
 		if (http_parser_is_http10(parser))
 			return LIMIT_CODING_HTTP10; /* RFC 9112 6.1: such framing is faulty */
 		if (!slice_equal_fold(fields.items[i].value, SLICE("chunked")))
 			return LIMIT_CODING;
+		codings++;
 	}
+	/* With a tab around the name llhttp takes another view than we do, and what follows would be another message. */
+	if (codings > 0 && (parser->llhttp.flags & F_CHUNKED) == 0)
+		return LIMIT_CODING;
 	if (parser->llhttp.type == HTTP_REQUEST && (hosts > 1 || (hosts == 0 && !http_parser_is_http10(parser))))
 		return LIMIT_HOST;
 	return LIMIT_NONE;

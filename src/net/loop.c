@@ -204,14 +204,17 @@ void loop_leftover_remove(struct loop *loop, struct loop_leftover *leftover)
 
 /* ---- running ---- */
 
+uint64_t loop_due_ns(const struct loop *loop)
+{
+	return loop->first_task != NULL || loop->stopping ? 0 : next_timer_ns(loop);
+}
+
 bool loop_turn(struct loop *loop, struct error *err)
 {
-	bool hurry = loop->first_task != NULL || loop->stopping;
-
 	loop->turns++;
 	loop->now_ns = loop->operations->monotonic_ns(loop);
 	loop->in_turn = true;
-	if (!loop->operations->wait(loop, hurry ? 0 : next_timer_ns(loop), err)) {
+	if (!loop->operations->wait(loop, loop_due_ns(loop), err)) {
 		loop->in_turn = false;
 		return false;
 	}

@@ -93,6 +93,9 @@ struct loop {
 /* Prepares the common part; the implementation then seeds loop->rng. */
 void loop_init(struct loop *loop, const struct loop_operations *operations);
 
+/* When the loop has something to do by itself: 0 for at once (a task waits, or it is to stop), UINT64_MAX for never. */
+uint64_t loop_due_ns(const struct loop *loop);
+
 /*
  * Calls release(owner) when no callback is on the stack: at the end of the turn, or when the loop is destroyed. Can't
  * fail.

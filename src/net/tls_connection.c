@@ -96,6 +96,10 @@ static int verify(void *context, mbedtls_x509_crt *certificate, int depth, uint3
 	if (depth == 0) {
 		if (verdict->is_address && !names_address(certificate, &connection->address))
 			*flags |= MBEDTLS_X509_BADCERT_CN_MISMATCH;
+		/* mbedTLS falls back on the common name; Go and browsers don't, nor should an RFC 6125 client. */
+		verdict->has_no_names = certificate->subject_alt_names.buf.p == NULL;
+		if (connection->is_client && verdict->has_no_names)
+			*flags |= MBEDTLS_X509_BADCERT_CN_MISMATCH;
 		verdict->own_flags = *flags;
 		verdict->self_signed =
 			slice_equal(slice_from(certificate->issuer_raw.p, certificate->issuer_raw.len),

@@ -36,6 +36,9 @@ bool tls_error_set_verdict(struct error *err, const char *peer, const struct tls
 		return say(err, peer, "has expired", NOT_IN_TIME);
 	if ((own & MBEDTLS_X509_BADCERT_FUTURE) != 0)
 		return say(err, peer, "isn't valid yet", NOT_IN_TIME);
+	if ((own & MBEDTLS_X509_BADCERT_CN_MISMATCH) != 0 && verdict->has_no_names && !verdict->is_address)
+		return say(err, peer, "has no subject alternative names",
+		           "x509: certificate relies on legacy Common Name field, use SANs instead");
 	if ((own & MBEDTLS_X509_BADCERT_CN_MISMATCH) != 0)
 		return say(err, peer,
 		           verdict->is_address ? "isn't valid for that address" : "isn't valid for that name",

@@ -49,7 +49,8 @@ struct tls_verdict {
 	uint32_t own_flags; /* MBEDTLS_X509_BADCERT_… */
 	uint32_t chain_flags;
 	bool self_signed;
-	bool is_address; /* the name to verify is an IP address */
+	bool is_address;   /* the name to verify is an IP address */
+	bool has_no_names; /* nothing but a common name, which counts for nothing */
 };
 
 /* Says why the certificate of `peer` isn't accepted. Returns false. */

@@ -49,6 +49,31 @@ static bool is_health_path(struct slice path)
 	       slice_equal_text(path, "/readyz");
 }
 
+/* A status, as a server in trouble gives it. */
+static void answer_with(int status, struct api_error *ret_error)
+{
+	switch (status) {
+	case 409:
+		api_error_set(
+			ret_error, status, "Conflict",
+			SLICE("Operation cannot be fulfilled: the object has been modified; please apply your changes "
+		              "to the latest version and try again"));
+		return;
+	case 410:
+		api_error_set(ret_error, status, "Expired", SLICE("The provided continue parameter is too old"));
+		return;
+	case 503:
+		api_error_set(ret_error, status, "ServiceUnavailable", SLICE("apiserver is shutting down"));
+		return;
+	case 504:
+		api_error_set(ret_error, status, "Timeout", SLICE("etcdserver: request timed out"));
+		return;
+	default:
+		api_error_set(ret_error, status, "InternalError", SLICE("Internal error occurred: leader changed"));
+		return;
+	}
+}
+
 /* The order of checks is that of 5.6: 401, 429, 403; the rest is up to the verbs. */
 static bool admit(struct api_server *server, struct api_request *request, struct api_error *ret_error)
 {
@@ -56,6 +81,11 @@ static bool admit(struct api_server *server, struct api_request *request, struct
 
 	if (!authenticate(server, request->call, &identity)) {
 		api_error_unauthorized(ret_error);
+		return false;
+	}
+	if (server->fail_next > 0) {
+		server->fail_next--;
+		answer_with(server->fail_status, ret_error);
 		return false;
 	}
 	if (server->refuse_next > 0 && request->verb != API_WATCH) {
@@ -150,7 +180,7 @@ static bool listen_now(struct api_server *server, struct error *err)
 {
 	static const struct http_server_handler HANDLER = { .on_request = on_request, .on_abort = on_abort };
 	struct http_server_options options = { .address = server->address,
-		                               .tls = give_tls,
+		                               .tls = server->tls != NULL ? give_tls : NULL,
 		                               .max_body_bytes = API_SERVER_BODY_BYTES };
 
 	server->http = http_server_start(server->loop, &options, &HANDLER, server, err);
@@ -170,7 +200,8 @@ struct api_server *api_server_start(struct loop *loop, const struct api_server_o
 	server->address = options->address;
 	server->store = options->store;
 	server->access = options->access;
-	server->tls = tls_settings_hold(options->tls);
+	if (options->tls != NULL)
+		server->tls = tls_settings_hold(options->tls);
 	server->handler = *handler;
 	server->context = context;
 	server->speed = options->speed > 0 ? options->speed : 1;
@@ -252,6 +283,12 @@ void api_server_set_expiry(struct api_server *server, enum api_expiry expiry)
 void api_server_refuse_next(struct api_server *server, unsigned count)
 {
 	server->refuse_next = count;
+}
+
+void api_server_fail_next(struct api_server *server, unsigned count, int status)
+{
+	server->fail_next = count;
+	server->fail_status = status;
 }
 
 void api_server_set_faults(struct api_server *server, struct faults *faults)

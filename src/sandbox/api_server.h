@@ -70,7 +70,7 @@ struct api_server_options {
 	struct address address;     /* port 0: a free one, kept until the end */
 	struct object_store *store; /* must outlive the server */
 	struct api_access *access;  /* likewise */
-	struct tls_settings *tls;   /* a reference is taken */
+	struct tls_settings *tls;   /* a reference is taken; NULL: HTTP without TLS */
 	uint64_t bookmark_interval_ns;
 	double speed;
 };
@@ -93,6 +93,8 @@ void api_server_set_available(struct api_server *server, bool available);
 void api_server_set_expiry(struct api_server *server, enum api_expiry expiry);
 /* The next count requests that aren't watches get 429. */
 void api_server_refuse_next(struct api_server *server, unsigned count);
+/* The next count requests, watches too, get this status: 409, 410, 500, 503 or 504. */
+void api_server_fail_next(struct api_server *server, unsigned count, int status);
 /* From now on each request may meet one of these faults; they must outlive the server. NULL: none. */
 void api_server_set_faults(struct api_server *server, struct faults *faults);
 /* Ends all watches: cleanly as by a timeout, or by cutting the connections as in a restart. */

@@ -34,6 +34,8 @@ struct api_server {
 	double speed;
 	enum api_expiry expiry;
 	unsigned refuse_next;
+	unsigned fail_next;
+	int fail_status;
 	struct faults *faults; /* NULL: none */
 };
 

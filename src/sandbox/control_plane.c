@@ -180,11 +180,14 @@ static bool start_server(struct control_plane *plane, const struct control_plane
 		.speed = options->speed,
 	};
 
-	server_options.tls = make_tls(plane, &options->address, err);
-	if (server_options.tls == NULL)
-		return false;
+	if (!options->plain) {
+		server_options.tls = make_tls(plane, &options->address, err);
+		if (server_options.tls == NULL)
+			return false;
+	}
 	plane->server = api_server_start(plane->loop, &server_options, &HANDLER, plane, err);
-	tls_settings_release(server_options.tls);
+	if (server_options.tls != NULL)
+		tls_settings_release(server_options.tls);
 	return plane->server != NULL;
 }
 
@@ -240,7 +243,7 @@ bool control_plane_address(const struct control_plane *plane, struct address *re
 
 struct slice control_plane_ca_pem(const struct control_plane *plane)
 {
-	return tls_ca_certificate_pem(plane->ca);
+	return plane->ca != NULL ? tls_ca_certificate_pem(plane->ca) : SLICE("");
 }
 
 struct control_plane_counters control_plane_counters(const struct control_plane *plane)
@@ -521,6 +524,11 @@ void control_plane_set_expiry(struct control_plane *plane, enum api_expiry expir
 void control_plane_refuse_next(struct control_plane *plane, unsigned count)
 {
 	api_server_refuse_next(plane->server, count);
+}
+
+void control_plane_fail_next(struct control_plane *plane, unsigned count, int status)
+{
+	api_server_fail_next(plane->server, count, status);
 }
 
 void control_plane_set_faults(struct control_plane *plane, struct faults *faults)

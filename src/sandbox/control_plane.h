@@ -88,6 +88,7 @@ struct control_plane_options {
 	bool late_2023;                /* the NeonVM controller is of that time */
 	double speed;                  /* divides the typical times of the controller */
 	uint64_t bookmark_interval_ns; /* 0: a minute */
+	bool plain;                    /* HTTP without TLS; there is no CA then */
 };
 
 struct control_plane_counters {
@@ -154,6 +155,8 @@ void control_plane_compact(struct control_plane *plane);
 void control_plane_set_expiry(struct control_plane *plane, enum api_expiry expiry);
 /* The next count requests that aren't watches get 429. */
 void control_plane_refuse_next(struct control_plane *plane, unsigned count);
+/* The next count requests, watches too, get this status: 409, 410, 500, 503 or 504. */
+void control_plane_fail_next(struct control_plane *plane, unsigned count, int status);
 /* Requests meet these faults from now on; they must outlive the plane. NULL: none. */
 void control_plane_set_faults(struct control_plane *plane, struct faults *faults);
 /* Ends all watches: cleanly as by a timeout, or by cutting their connections. */

@@ -17,7 +17,7 @@ codec:      base                                                     jsmn yaml
 gen:        codec base
 metrics:    gen codec base
 net:        metrics gen codec base                                   llhttp mbedtls
-kube:       net metrics gen codec base                                   mbedtls
+kube:       net metrics gen codec base
 report:     net metrics gen codec base                               mbedtls
 agent/core: codec-scalars metrics-text gen base
 agent:      agent/core kube report net metrics gen codec base

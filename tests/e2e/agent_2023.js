@@ -269,8 +269,9 @@ async function monitors() {
 	await until(5, () => pine.monitorConnections > connections, 'another connection');
 	const text = await page(9100);
 
-	check(value(text, 'autoscaling_agent_monitor_outbound_requests_total{code="ok",endpoint="UpscaleNotification"}') >= 1,
-		'answered calls');
+	for (const endpoint of ['UpscaleNotification', 'DownscaleRequest', 'HealthCheck'])
+		check(value(text, `autoscaling_agent_monitor_outbound_requests_total{code="ok",endpoint="${endpoint}"}`) >= 1,
+			`no answer to a ${endpoint}`);
 	check(value(text, 'autoscaling_agent_monitor_outbound_requests_total{code="[error: timed out waiting for response]",' +
 		'endpoint="DownscaleRequest"}') >= 1, 'calls that timed out');
 }

@@ -55,7 +55,7 @@ class Receiver {
 			response.writeHead(answer, answer === 429 ? { 'Retry-After': '1' } : {}).end('nope');
 		else
 			taken = answer(response);
-		this.pushes.push({ body, taken, traceId: request.headers['x-trace-id'], request });
+		this.pushes.push({ at: Date.now() / 1000, body, taken, traceId: request.headers['x-trace-id'], request });
 	}
 
 	end() {
@@ -66,8 +66,10 @@ class Receiver {
 
 // An agent of a node of its own, with its receiver.
 class Scene {
-	constructor(name, number, { answers = [200], grace, options = [], change = () => {}, vms = VMS_PER_NODE, absent = false }) {
+	constructor(name, number, { answers = [200], grace, options = [], change = () => {}, vms = VMS_PER_NODE, absent = false,
+		sample = 'config-b.json' }) {
 		this.name = name;
+		this.sample = sample;
 		this.node = `node-${name}`;
 		this.address = `${prefix}.${10 + number}`;
 		this.log = `${folder}/${name}.log`;
@@ -91,12 +93,14 @@ class Scene {
 		const config = `${folder}/${this.name}.json`;
 
 		writeConfig(config, (c) => {
-			c.billing.collectEverySeconds = COLLECT_S;
-			c.billing.accumulateEverySeconds = ACCUMULATE_S;
-			c.billing.clients = { http: { url: `http://${this.address}:8080/v1`, pushEverySeconds: 1,
-				pushRequestTimeoutSeconds: 1, maxBatchSize: BATCH } };
+			const client = { url: `http://${this.address}:8080/v1`, pushEverySeconds: 1, pushRequestTimeoutSeconds: 1,
+				maxBatchSize: BATCH };
+
+			c.billing = { cpuMetricName: 'effective_compute_seconds', activeTimeMetricName: 'active_time_seconds',
+				collectEverySeconds: COLLECT_S, accumulateEverySeconds: ACCUMULATE_S,
+				...(this.sample === 'config-a.json' ? client : { clients: { http: client } }) };
 			this.change(c);
-		});
+		}, this.sample);
 		if (!this.absent)
 			await this.receiver.listen(8080, this.address);
 		const log = fs.openSync(this.log, 'w');
@@ -534,6 +538,91 @@ const scenes = {
 		end(scene) {
 			assert(scene.logged('Adding event to batch').length >= 2 * 2 * VMS_PER_NODE);
 			assert.strictEqual(scene.receiver.pushes.length, 0);
+		},
+	},
+	// M9, late 2023: single events, drained at each tick in chunks cut anew; after a failure the rest waits for the next.
+	ticks: {
+		sample: 'config-a.json',
+		answers: [200, 500, 200],
+		async run(scene) {
+			const first = await scene.page();
+
+			assert.strictEqual(first.get('autoscaling_agent_billing_queue_size'), 0, 'queue size at the start');
+			for (let i = 0; i < 100 && scene.receiver.pushes.length < 2; i++)
+				await sleep(0.05);
+			await sleep(0.1);
+			const page = await scene.page();
+
+			assert.strictEqual(page.get('autoscaling_agent_billing_queue_size'), 2 * VMS_PER_NODE - BATCH, 'queue size');
+			assert.strictEqual(page.get('autoscaling_agent_billing_send_errors_total{cause="HTTP code 500"}'), 1);
+			assert.strictEqual(page.get(
+				'autoscaling_agent_billing_vms_current{autoscaling_enabled="false",is_endpoint="true",phase="Running"}'), 3);
+			for (const key of page.keys()) {
+				assert(!key.startsWith('autoscaling_agent_') || !key.includes('client='), `a client: ${key}`);
+				assert(!/_last_send_duration|_scalingevents_|_scaling_events_/.test(key), `not of late 2023: ${key}`);
+			}
+			await sleep(RUN_S - 3);
+			assert.strictEqual((await scene.page()).get('autoscaling_agent_billing_queue_size'), 0, 'queue size at last');
+		},
+		end(scene) {
+			const pushes = scene.receiver.pushes;
+			const keys = (push) => JSON.parse(push.body).events.map((event) => event.idempotency_key);
+			const [first, second, third] = pushes;
+
+			scene.checkComplete();
+			assert.strictEqual(scene.deliveries(), scene.events().length, 'something came twice');
+			assert.deepStrictEqual([keys(first).length, keys(second).length], [BATCH, 2 * VMS_PER_NODE - BATCH]);
+			assert.deepStrictEqual(keys(third).slice(0, keys(second).length), keys(second), 'other keys than in the failed push');
+			assert.strictEqual(new Set(pushes.map((push) => push.traceId)).size, pushes.length, 'a trace id came again');
+			assert(second.at - first.at < 0.5 && third.at - second.at > 0.5, 'the rest didn\'t wait for the next tick');
+			// Until SIGTERM each drain begins with a tick: whole periods after the first.
+			for (let i = 1; i < pushes.length && pushes[i].at < scene.stoppedAt; i++) {
+				const periods = pushes[i].at - first.at;
+
+				if (pushes[i].at - pushes[i - 1].at > 0.5)
+					assert(Math.abs(periods - Math.round(periods)) < 0.25, `a drain ${periods} s after the first`);
+			}
+			assert.strictEqual(first.request.url, '/v1/usage_events');
+			assert.strictEqual(first.request.headers['content-type'], 'application/json');
+			assert.match(first.traceId, /^[2-9A-HJ-NP-Za-km-z]{13,22}$/);
+			assert.match(first.body, /^\{"events":\[\{"idempotency_key":"[^"]*Z-[^"]*-\d+\/\d+","metric":"[^"]*","type":"incremental","endpoint_id":"ep-ticks-\d","start_time":"[^"]*","stop_time":"[^"]*","value":\d+\},/);
+		},
+	},
+	// … whose queue is full at SIGTERM, and whose receiver comes to its senses two seconds later.
+	ticksLate: {
+		sample: 'config-a.json',
+		answers: [500],
+		async run(scene) {
+			await sleep(RUN_S);
+			assert((await scene.page()).get('autoscaling_agent_billing_queue_size') >= 3 * 2 * VMS_PER_NODE);
+			setTimeout(() => {
+				scene.receiver.answers = [200];
+			}, 2000);
+		},
+		end(scene) {
+			scene.checkComplete();
+			assert(scene.receiver.pushes.every((push) => JSON.parse(push.body).events.length <= BATCH));
+			assert(scene.endedAt > scene.stoppedAt + 1.9, 'it ended too early');
+			assert(scene.endedAt < scene.stoppedAt + 8, `it took ${scene.endedAt - scene.stoppedAt} s to end`);
+		},
+	},
+	// Late 2023 with neither of the sections that may be left out: no collection, no families, no sender; no state dump.
+	off: {
+		sample: 'config-a.json',
+		change: (config) => {
+			delete config.billing;
+			delete config.dumpState;
+		},
+		async run(scene) {
+			await sleep(4);
+			await assert.rejects(fetch(`http://${scene.address}:10300/`), (error) => error.cause.code === 'ECONNREFUSED');
+			for (const key of (await scene.page()).keys())
+				assert(!key.includes('billing') && !key.startsWith('ballast_events_dropped'), `billing is off, but: ${key}`);
+		},
+		end(scene) {
+			assert(!fs.readFileSync(scene.log, 'utf8').includes('autoscaler-agent.billing'), 'the log speaks of billing');
+			assert.strictEqual(scene.receiver.pushes.length, 0);
+			assert(scene.endedAt - scene.stoppedAt < 2, 'it took long to end');
 		},
 	},
 };

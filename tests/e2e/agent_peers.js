@@ -310,8 +310,8 @@ class Guest {
 }
 
 // The reference configuration of generation B, with shorter waits.
-function writeConfig(file, change = () => {}) {
-	const config = JSON.parse(fs.readFileSync(path.join(__dirname, '..', 'data', 'agent', 'config-b.json')));
+function writeConfig(file, change = () => {}, sample = 'config-b.json') {
+	const config = JSON.parse(fs.readFileSync(path.join(__dirname, '..', 'data', 'agent', sample)));
 
 	change(config);
 	fs.writeFileSync(file, JSON.stringify(config, null, 2));

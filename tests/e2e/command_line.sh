@@ -20,7 +20,7 @@ expect() {
 }
 
 # Help is the same however it is asked for, and begins with how to use the subcommand.
-for name in agent sandbox replay check-config version help; do
+for name in agent sandbox status replay check-config man completion version help; do
 	"$ballast" help "$name" >"$work/help" 2>&1
 	status=$?
 	expect 0 "help $name"
@@ -72,6 +72,8 @@ unwritten version
 unwritten --version
 unwritten help agent
 unwritten agent --help
+unwritten man
+unwritten completion bash
 unwritten check-config "$sample"
 
 # A file that is opened doesn't take the place of a stream that is closed.

@@ -8,7 +8,7 @@ const fs = require('fs');
 const http = require('http');
 const net = require('net');
 const path = require('path');
-const { ABC, Api, Extender, HEALTH_PORT, NODE_B, PENDING, PORT, makeArgs, makeClaim, makeClass, makePod, makeReservation, matched, runTests,
+const { ABC, Api, Extender, HEALTH_PORT, NODE_B, PENDING, PORT, RESERVATIONS, makeArgs, makeClaim, makeClass, makePod, makeReservation, matched, runTests,
 	sleep, until } = require('./extender_peers.js');
 
 const [program, folder, prefix, instrumented] = process.argv.slice(2);
@@ -107,7 +107,7 @@ const TESTS = {
 		console.log(`60 MB: ${count} health calls, slowest ${slowest} ms`);
 		assert.ok(count >= 3, `${count} health calls`);
 		if (instrumented !== 'instrumented')
-			assert.ok(slowest < 500, `/healthz took ${slowest} ms`); // this process itself works hard, too
+			assert.ok(slowest < 2000, `/healthz took ${slowest} ms`); // this process itself and its neighbours work hard, too
 		await until('the memory is given back', () => residentBytes(extender) < 24 * MIB || instrumented === 'instrumented');
 	},
 
@@ -128,6 +128,26 @@ const TESTS = {
 		for (const answer of answers)
 			assert.deepEqual(answer, answers[0]);
 		assert.equal(answers[0][0], 200);
+		if (instrumented !== 'instrumented')
+			assert.ok(peak < 280 * MIB, `${peak} bytes`);
+	},
+
+	async sixty_megabytes_each_while_the_api_server_hangs({ extender, api }) {
+		const { body } = makeLarge(60 * MIB, makePod('cart-3', ['data-cart-0']));
+		const agent = new http.Agent({ maxSockets: 5 });
+		let peak = 0;
+		const watch = setInterval(() => { peak = Math.max(peak, residentBytes(extender)); }, 10);
+
+		// Each body is held for as long as its call waits.
+		api.fault = (method, where) => (where.startsWith(RESERVATIONS) ? { hang: true } : null);
+		const answers = await Promise.all(Array.from({ length: 5 }, () => extender.filter(body, { agent })));
+
+		clearInterval(watch);
+		agent.destroy();
+		api.fault = null;
+		console.log(`five that hang: peak ${peak / MIB} MiB`);
+		for (const answer of answers)
+			assert.deepEqual(answer, PENDING);
 		if (instrumented !== 'instrumented')
 			assert.ok(peak < 280 * MIB, `${peak} bytes`);
 	},

@@ -9,8 +9,8 @@ const fs = require('fs');
 const https = require('https');
 const net = require('net');
 const path = require('path');
-const { ABC, Api, Extender, HEALTH_PORT, NODE_B, PENDING, PORT, makeArgs, makePod, makeReservation, makeStatus, matched, runTests, sleep,
-	until } = require('./extender_peers.js');
+const { ABC, Api, Extender, HEALTH_PORT, NODE_B, PENDING, PORT, conflict, makeArgs, makePod, makeReservation, makeStatus, matched, runTests,
+	sleep, until } = require('./extender_peers.js');
 
 const [program, folder, prefix] = process.argv.slice(2);
 const api = new Api();
@@ -69,6 +69,19 @@ function seenCertificate() {
 	});
 }
 
+const KUBECONFIG = (server) => `
+clusters:
+- name: c
+  cluster: {server: "${server}", certificate-authority: "${folder}/account/ca.crt"}
+users:
+- name: u
+  user: {tokenFile: "${folder}/account/token"}
+contexts:
+- name: x
+  context: {cluster: c, user: u}
+current-context: x
+`;
+
 const TESTS = {
 	async T79_flags() {
 		for (const [flags, code, text] of [
@@ -110,12 +123,34 @@ const TESTS = {
 		await expectEnd(start([], { KUBE_NODE_NAME: '' }), 1, /nodeName parameter is empty/);
 	},
 
-	async fatal_at_the_start() {
-		const kubeconfig = /kubeconfig files aren't supported yet/;
+	// In its order: flag, KUBECONFIG, service account, ~/.kube/config.
+	async P4_credentials() {
+		const home = `${folder}/home`, good = `${home}/.kube/config`, bad = `${folder}/bad.kubeconfig`, gone = `${folder}/gone`;
+		const outside = { KUBERNETES_SERVICE_HOST: '', KUBERNETES_SERVICE_PORT: '' };
 
+		fs.mkdirSync(path.dirname(good), { recursive: true });
+		fs.writeFileSync(good, KUBECONFIG(`https://${prefix}.2:6443`));
+		fs.writeFileSync(bad, 'current-context: nowhere\n');
+		for (const [flags, environment] of [[[`--kubeconfig=${good}`], { ...outside, KUBECONFIG: bad, HOME: gone }],
+			[[], { KUBERNETES_SERVICE_HOST: `${prefix}.9`, KUBECONFIG: good }], [[], { ...outside, HOME: home }],
+			[[], { BALLAST_SERVICEACCOUNT_DIR: gone, HOME: home }]])
+			await withExtender(flags, async (extender) => {
+				assert.match(extender.log, new RegExp(`"msg":"Using a kubeconfig".*"file":"${good}"`));
+				assert.deepEqual(await extender.filter(makeArgs(makePod('p'))), matched(ABC, null));
+			}, environment);
+		fs.writeFileSync(good, fs.readFileSync(bad));
+		await withExtender([], (extender) => assert.doesNotMatch(extender.log, /kubeconfig/), { HOME: home });
+		const nowhere = /there is no context \\"nowhere\\"/;
+
+		await expectEnd(start([`--kubeconfig=${bad}`], { KUBECONFIG: gone }), 1, nowhere);
+		await expectEnd(start([`--kubeconfig=${gone}`], { HOME: home }), 1, /gone: no such file/);
+		await expectEnd(start([], { KUBECONFIG: bad }), 1, nowhere);
+		await expectEnd(start([], { ...outside, HOME: home }), 1, nowhere);
+		await expectEnd(start([], { ...outside, HOME: gone }), 1, /KUBERNETES_SERVICE_HOST/);
+	},
+
+	async fatal_at_the_start() {
 		await expectEnd(start([], { KUBERNETES_SERVICE_HOST: '' }), 1, /KUBERNETES_SERVICE_HOST/);
-		await expectEnd(start(['--kubeconfig=/x']), 1, kubeconfig);
-		await expectEnd(start([], { KUBECONFIG: '/x' }), 1, kubeconfig);
 		await expectEnd(start([`--certFile=${folder}/none`, `--privateKeyFile=${folder}/none`]), 1, /none: no such file/);
 		fs.writeFileSync(`${folder}/bad.pem`, 'no certificate');
 		await expectEnd(start([`--certFile=${folder}/bad.pem`, `--privateKeyFile=${folder}/bad.pem`]), 1, /bad\.pem/);
@@ -302,6 +337,48 @@ const TESTS = {
 			assert.deepEqual(await extender.filter(body), PENDING);
 			assert.ok(Date.now() - begin >= 3500 && Date.now() - begin < 4900, `${Date.now() - begin} ms`);
 			api.fault = null;
+		});
+	},
+
+	async lines_of_one_call_belong_together_and_say_why_the_pod_waits() {
+		await withExtender([], async (extender) => {
+			const linesOf = (pod) => extender.log.split('\n').filter((text) => text.includes(`"pod":"${pod}"`)).map((text) => JSON.parse(text));
+
+			api.reservations.clear();
+			api.fault = (method, where) => (where.endsWith('/shop-away') ? { status: 503, body: makeStatus(503, 'ServiceUnavailable', 'not now') } : null);
+			assert.deepEqual(await extender.filter(makeArgs(makePod('away', ['data-cart-0']))), PENDING);
+			await until('both lines', () => linesOf('away').length >= 2);
+			const [failed, waits] = linesOf('away');
+
+			assert.deepEqual([failed.level, failed.status, waits.msg], ['warn', 503, 'The pod has to wait']);
+			assert.equal(waits.reason, 'a call to the API server failed');
+			assert.equal(waits.sessionUUID, failed.sessionUUID);
+			api.fault = (method) => (method === 'PUT' ? { status: 409, body: conflict('shop-busy') } : null);
+			api.seed(makeReservation('shop-busy', 'REJECTED', ['uid-z'], []));
+			assert.deepEqual(await extender.filter(makeArgs(makePod('busy', ['data-cart-0']))), PENDING);
+			await until('the line', () => linesOf('busy').length >= 1);
+			assert.equal(linesOf('busy')[0].reason, 'the reservation was changed meanwhile, again and again');
+			assert.notEqual(linesOf('busy')[0].sessionUUID, failed.sessionUUID);
+			api.fault = null;
+
+			// More ids than a reservation may have.
+			const nodes = Array.from({ length: 40000 }, (_, i) => ({ metadata: { name: `n${i}`, uid: `${i}`.padStart(250, 'u') } }));
+
+			assert.deepEqual(await extender.filter(makeArgs(makePod('vast', ['data-cart-0']), nodes)), PENDING);
+			await until('both lines', () => linesOf('vast').length >= 2);
+			assert.deepEqual(linesOf('vast').map((line) => line.level), ['error', 'info']);
+			assert.match(linesOf('vast')[0].error, /8388608 bytes/);
+			assert.equal(linesOf('vast')[1].reason, 'the extender has reached a limit');
+		});
+		await withExtender(['--wait-for-reservation=3s'], async (extender) => {
+			api.reservations.clear();
+			const waiting = extender.filter(makeArgs(makePod('late', ['data-cart-0'])));
+
+			await until('the reservation', () => api.reservations.has('shop-late'));
+			api.seed(makeReservation('shop-late', 'REJECTED', ['uid-a'], []));
+			assert.deepEqual(await waiting, PENDING);
+			assert.equal(api.reservations.get('shop-late').spec.Status, 'REJECTED'); // not asked again at once
+			await until('the line', () => extender.log.includes('"reason":"the controller has just answered, without a node for it'));
 		});
 	},
 

@@ -235,6 +235,19 @@ const TESTS = {
 		api.fault = null;
 	},
 
+	// Deleted between reading and replacing, by the operator or the controller.
+	async a_reservation_that_goes_meanwhile_is_created({ extender, api }) {
+		api.fault = (method) => {
+			if (method === 'PUT')
+				api.reservations.clear();
+		};
+		seed(api, makeReservation('shop-cart-5', 'REJECTED', ['uid-z'], []));
+		await expectFilter(extender, makeArgs(makePod('cart-5', ['data-cart-0'])), PENDING);
+		expectRequests(api, ['GET shop-cart-5', 'PUT shop-cart-5', 'GET shop-cart-5', 'POST shop-cart-5']);
+		assert.equal(api.reservations.get('shop-cart-5').spec.Status, 'REQUESTED');
+		api.fault = null;
+	},
+
 	async T43_T45_refused({ extender, api }) {
 		const message = 'availablecapacityreservations.csi-baremetal.dell.com "shop-cart-7" is forbidden: no rbac';
 		const pod = makePod('cart-7', ['data-cart-0']);

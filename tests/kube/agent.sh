@@ -16,7 +16,7 @@ kube_ctl apply -k "$kube_root/deploy/agent" >/dev/null 2>&1
 cat >"$work/control" <<CONTROL
 #!/bin/sh
 set -eu
-work='$work'
+work='$work' KUBE_BIN='$kube_bin'
 cd '$kube_here'
 . ./control_plane.inc
 kube_find

@@ -155,6 +155,12 @@ struct scaling_config core_scaling_config(const struct core *core);
 
 /* E-1. The incoming `use` values are ignored. */
 bool core_updated_vm(struct core *core, const struct vm_info *vm, struct error *err);
+/*
+ * What is in use isn't what the core believes, and that isn't a matter of time: somebody else changed it, or a request
+ * that had been given up was carried out late. From now on that amount counts as in use. There must be no NeonVM request
+ * under way. Not in the specification, where a core goes on with what it believes until it is made anew.
+ */
+bool core_correct_using(struct core *core, struct resources using, struct error *err);
 void core_update_system_metrics(struct core *core, const struct system_metrics *metrics);
 void core_update_lfc_metrics(struct core *core, const struct lfc_metrics *metrics);
 void core_set_debug(struct core *core, bool enabled);

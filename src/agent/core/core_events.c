@@ -51,6 +51,13 @@ bool core_updated_vm(struct core *core, const struct vm_info *vm, struct error *
 	return true;
 }
 
+bool core_correct_using(struct core *core, struct resources using, struct error *err)
+{
+	if (core->neonvm.ongoing_requested.present)
+		return fail(err, "what is in use was corrected during a NeonVM request");
+	return vm_info_set_using(&core->vm, using, err);
+}
+
 void core_update_system_metrics(struct core *core, const struct system_metrics *metrics)
 {
 	core->metrics = *metrics;

@@ -250,6 +250,59 @@ static void what_a_full_queue_has_no_room_for_is_counted(void **state)
 	buffer_destroy(&page);
 }
 
+/* Generations 4.10: what waits is sent at ticks alone, and nobody names the one client. */
+static void late_2023_sends_at_ticks_and_names_no_client(void **state)
+{
+	static const char FAILED[] = "billing_send_errors_total{cause=\"connection refused\"}";
+	struct world *world = *state;
+	struct fixture *fixture = &world->fixture;
+	struct error err;
+
+	agent_metrics_destroy(fixture->metrics);
+	fixture->metrics = agent_metrics_create_late_2023(true, &err);
+	assert_non_null(fixture->metrics);
+	fixture->config.generation = AGENT_GENERATION_A;
+	fixture->config.billing.http =
+		(struct agent_http_push_config){ .present = true, .push = PUSH, .url = SLICE("http://127.0.0.1:1") };
+	fixture->config.billing.http.push.max_batch_size = 1;
+	fixture->config.billing.http.push.every_ns = 4 * SECOND;
+	begin(world, 2 * SECOND);
+	assert_metric(fixture, "billing_queue_size", 0);
+	fixture_pass(fixture, 3500);
+	/* Two events, so two full batches: the newest agent would have sent them long ago. */
+	assert_metric(fixture, "billing_queue_size", 2);
+	assert_false(agent_metrics_recorder_has(fixture->metrics, FAILED));
+	assert_not_logged(fixture, "Pushing all available event batches");
+	fixture_pass(fixture, 700);
+	fixture_settle(fixture);
+	/* One failed, and the other isn't tried. */
+	assert_metric(fixture, FAILED, 1);
+	assert_int_equal(fixture_log_count(fixture, "\"msg\":\"Pushing events batch\""), 1);
+	assert_true(fixture_metric(fixture, "billing_queue_size") >= 2);
+	assert_false(agent_metrics_recorder_has(fixture->metrics, "billing_queue_size{client=\"http\"}"));
+	assert_false(
+		agent_metrics_recorder_has(fixture->metrics, "billing_last_send_duration_seconds{client=\"http\"}"));
+	event_reporting_finish(world->reporting, on_finished, world);
+	fixture_pass(fixture, 2500);
+	fixture_settle(fixture);
+	assert_true(world->finished);
+	assert_true(fixture_metric(fixture, FAILED) > 1);
+}
+
+static void late_2023_without_billing_collects_nothing(void **state)
+{
+	struct world *world = *state;
+
+	world->fixture.config.generation = AGENT_GENERATION_A;
+	world->fixture.config.billing = (struct agent_billing_config){ .present = false };
+	begin(world, SECOND);
+	fixture_pass(&world->fixture, 2700);
+	assert_not_logged(&world->fixture, "autoscaler-agent.billing");
+	event_reporting_finish(world->reporting, on_finished, world);
+	fixture_turn(&world->fixture);
+	assert_true(world->finished);
+}
+
 static void an_event_that_cant_be_said_is_an_error(void **state)
 {
 	struct world *world = *state;
@@ -293,6 +346,8 @@ int main(void)
 		TEST(without_clients_events_are_made_and_forgotten),
 		TEST(what_cant_be_delivered_is_given_up_after_the_grace_period),
 		TEST(what_a_full_queue_has_no_room_for_is_counted),
+		TEST(late_2023_sends_at_ticks_and_names_no_client),
+		TEST(late_2023_without_billing_collects_nothing),
 		TEST(an_event_that_cant_be_said_is_an_error),
 		TEST(each_allocation_may_fail),
 	};

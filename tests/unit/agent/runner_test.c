@@ -132,6 +132,57 @@ static void idleness_makes_it_shrink_once_the_monitor_agrees(void **state)
 	assert_true(resources_equal(node->plugin_wanted, cu(1)));
 }
 
+/* As the watch shows it. */
+static void set_size(struct world *world, uint16_t count)
+{
+	world->status.vm_info.cpu.use_milli = cu(count).cpu_milli;
+	world->status.vm_info.mem.use_slots = count;
+}
+
+static void a_size_that_a_late_patch_left_is_mended(void **state)
+{
+	struct world *world = *state;
+	struct fake_node *node = &world->node;
+
+	node->fixture.config.refresh_state_interval_ns = 100 * NS_PER_MS;
+	start(world);
+	fake_node_pass(node, 600);
+	assert_int_equal(node->patches, 0);
+	set_size(world, 5);
+	runner_vm_changed(world->runner);
+	fake_node_pass(node, 1500);
+	assert_logged(&node->fixture,
+	              "\"msg\":\"The VM has another size than the one last asked for; going on from that\"");
+	assert_int_equal(node->patches, 1);
+	assert_true(resources_equal(node->last_patch.current, cu(5)));
+	assert_true(resources_equal(node->last_patch.target, cu(2)));
+	assert_int_equal(world->failures, 0);
+}
+
+static void an_old_view_of_the_size_is_not_believed(void **state)
+{
+	struct world *world = *state;
+	struct fake_node *node = &world->node;
+
+	node->fixture.config.refresh_state_interval_ns = 100 * NS_PER_MS;
+	start(world);
+	fake_node_pass(node, 600);
+	runner_vm_changed(world->runner);
+	node->load = 0.8; /* 4 CU */
+	fake_node_pass(node, 2500);
+	/* The watch still shows 2 CU; nothing came since the patch. */
+	assert_int_equal(node->patches, 1);
+	assert_true(resources_equal(core_using(runner_core(world->runner)), cu(4)));
+	assert_not_logged(&node->fixture, "going on from that");
+	/* Nor for a moment only: the event with the new size is on its way. */
+	runner_vm_changed(world->runner);
+	fake_node_pass(node, 150);
+	set_size(world, 4);
+	runner_vm_changed(world->runner);
+	fake_node_pass(node, 600);
+	assert_not_logged(&node->fixture, "going on from that");
+}
+
 static void a_monitor_that_wants_memory_gets_one_unit_more(void **state)
 {
 	struct world *world = *state;
@@ -482,6 +533,8 @@ int main(void)
 		TEST(it_scrapes_connects_and_asks_for_what_is_in_use),
 		TEST(load_makes_it_grow),
 		TEST(idleness_makes_it_shrink_once_the_monitor_agrees),
+		TEST(a_size_that_a_late_patch_left_is_mended),
+		TEST(an_old_view_of_the_size_is_not_believed),
 		TEST(a_monitor_that_wants_memory_gets_one_unit_more),
 		TEST(a_scheduler_that_denies_is_asked_again_and_counted),
 		TEST(requests_fail_fast_without_a_scheduler_and_resume_with_one),

@@ -206,6 +206,86 @@ static void all_sends_have_the_time_of_one_request(void **state)
 	              "scheduler_plugin_requests_total{code=\"[error doing request: context deadline exceeded]\"}", 1);
 }
 
+/* Of a refusal the beginning is enough, however much follows. */
+static void a_huge_refusal_is_read_by_its_beginning(void **state)
+{
+	struct world *world = *state;
+	const size_t size = 4 * (size_t)AGENT_SCHEDULER_REPLY_BYTES;
+	char *body = malloc(size + 1);
+
+	assert_non_null(body);
+	memset(body, ' ', size);
+	body[size] = '\0';
+	memcpy(body, LATE_2023, sizeof LATE_2023 - 1);
+	ask(world);
+	answer(world, 7, 400, body);
+	assert_int_equal(world->ends, 0);
+	answer(world, 3, 200, GOOD);
+	assert_int_equal(world->outcome, SCHEDULER_APPROVED);
+	assert_metric(&world->fixture, "scheduler_plugin_requests_total{code=\"400\"}", 1);
+	/* As much of something else is a refusal like any other. */
+	memset(body, 'x', size);
+	ask(world);
+	answer(world, 3, 400, body);
+	assert_int_equal(world->ends, 2);
+	assert_int_equal(world->outcome, SCHEDULER_FAILED);
+	free(body);
+}
+
+/* What a pod refuses says nothing about the one that took its place meanwhile. */
+static void another_scheduler_in_mid_request_is_not_judged_by_the_first_one_s_answers(void **state)
+{
+	struct world *world = *state;
+
+	ask(world);
+	world->peer.uid = "uid-2";
+	answer(world, 7, 400, "bad JSON");
+	answer(world, 5, 400, LATE_2023);
+	answer(world, 3, 200, GOOD);
+	assert_int_equal(plugin_versions_current(&world->versions, "uid-1"), PLUGIN_PROTOCOL_2_0);
+	ask(world);
+	answer(world, 7, 200, "{\"permit\":{\"vCPUs\":1,\"mem\":\"4Gi\"}}");
+	assert_int_equal(world->ends, 2);
+	assert_int_equal(world->outcome, SCHEDULER_APPROVED);
+}
+
+/* A plugin that was replaced within its pod names what it takes; of two that deny each other, a request tries each once. */
+static void a_version_that_comes_and_goes_is_followed_within_bounds(void **state)
+{
+	struct world *world = *state;
+
+	ask(world);
+	answer(world, 7, 200, "{\"permit\":{\"vCPUs\":1,\"mem\":\"4Gi\"}}");
+	ask(world);
+	answer(world, 7, 400, "Protocol version mismatch: Need v1.0 to v2.1 but got <unknown = v2.1 + 3>");
+	answer(world, 4, 200, GOOD);
+	ask(world);
+	answer(world, 4, 400, "protocol version mismatch: need v5.0 but got v2.1");
+	answer(world, 7, 200, "{\"permit\":{\"vCPUs\":1,\"mem\":\"4Gi\"}}");
+	assert_int_equal(world->ends, 3);
+	ask(world);
+	answer(world, 7, 400, "protocol version mismatch: need v4.0 but got v5.0");
+	answer(world, 6, 400, "protocol version mismatch: need v5.0 but got v4.0");
+	assert_int_equal(world->ends, 4);
+	assert_int_equal(world->outcome, SCHEDULER_FAILED);
+}
+
+static void more_slots_than_a_request_can_say_is_a_failed_request(void **state)
+{
+	struct world *world = *state;
+
+	choose(world, PLUGIN_PROTOCOL_2_0, false);
+	world->client.slot_bytes = 1024;
+	ask(world);
+	assert_int_equal(world->ends, 1);
+	assert_int_equal(world->outcome, SCHEDULER_FAILED);
+	assert_string_equal(world->error, "error encoding request JSON: more than 65535 memory slots");
+	world->client.slot_bytes = UINT64_C(1) << 30;
+	ask(world);
+	answer(world, 3, 200, GOOD);
+	assert_int_equal(world->outcome, SCHEDULER_APPROVED);
+}
+
 static void a_refusal_that_is_not_about_versions_is_final(void **state)
 {
 	struct world *world = *state;
@@ -251,6 +331,10 @@ int main(void)
 		TEST(p7_without_a_compute_unit_the_log_says_what_is_missing),
 		TEST(p8_with_a_fixed_version_the_log_says_which_key_to_change),
 		TEST(all_sends_have_the_time_of_one_request),
+		TEST(a_huge_refusal_is_read_by_its_beginning),
+		TEST(another_scheduler_in_mid_request_is_not_judged_by_the_first_one_s_answers),
+		TEST(a_version_that_comes_and_goes_is_followed_within_bounds),
+		TEST(more_slots_than_a_request_can_say_is_a_failed_request),
 		TEST(a_refusal_that_is_not_about_versions_is_final),
 		TEST(the_compute_unit_is_learned_only_if_none_is_configured),
 	};

@@ -10,6 +10,7 @@
 
 #include "agent/supervisor.h"
 #include "agent/supervisor_dump_a.h"
+#include "agent/supervisor_internal.h"
 #include "base/memory.h"
 #include "tests/unit/agent/fake_node.h"
 
@@ -133,6 +134,43 @@ static void without_a_scheduler_there_is_null(void **state)
 	free(text);
 }
 
+/* Generations 4.8: the reference would crash. */
+static void a_pod_without_a_runner_says_so(void **state)
+{
+	struct world *world = *state;
+	struct runner *runner;
+	struct pod *pod;
+	char *text;
+
+	add_vm(world, "vm-a-x7k2p");
+	pod = table_next(&world->supervisor->pods, NULL)->value;
+	runner = pod->runner;
+	pod->runner = NULL; /* it couldn't be started again, for want of memory */
+	text = dump(world);
+	pod->runner = runner;
+	assert_part(text, "\",\"state\":\"ok\",\"stateUpdatedAt\":\"");
+	assert_part(text, "Z\"},\"collectionError\":{}}]}");
+	assert_null(strstr(text, "\"runner\""));
+	free(text);
+}
+
+static void a_run_that_broke_is_shown_with_its_end(void **state)
+{
+	struct world *world = *state;
+	char *text;
+
+	add_vm(world, "vm-a-x7k2p");
+	fake_node_pass(&world->node, 1500);
+	world->node.break_a_runner = true;
+	world->node.load = 0.8;
+	fake_node_pass(&world->node, 1500);
+	assert_metric(&world->node.fixture, "runner_thread_panics_total", 1);
+	text = dump(world);
+	assert_part(text, "\"endState\":{\"exitKind\":\"panicked\",\"error\":{},\"time\":\"");
+	assert_part(text, ",\"monitor\":null,\"backgroundWorkerCount\":0}}]}");
+	free(text);
+}
+
 static void pods_are_sorted_by_name(void **state)
 {
 	struct world *world = *state;
@@ -152,10 +190,9 @@ static void pods_are_sorted_by_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(without_vms_there_are_no_pods),
-		TEST(a_runner_shows_its_scheduler_and_its_monitor),
-		TEST(without_a_scheduler_there_is_null),
-		TEST(pods_are_sorted_by_name),
+		TEST(without_vms_there_are_no_pods),          TEST(a_runner_shows_its_scheduler_and_its_monitor),
+		TEST(without_a_scheduler_there_is_null),      TEST(a_pod_without_a_runner_says_so),
+		TEST(a_run_that_broke_is_shown_with_its_end), TEST(pods_are_sorted_by_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

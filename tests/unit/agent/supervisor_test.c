@@ -38,7 +38,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void send_event(struct world *world, enum vm_event_kind kind, const char *pod_name, const char *endpoint_id)
+static bool try_event(struct world *world, enum vm_event_kind kind, const char *pod_name, const char *endpoint_id)
 {
 	const struct vm_event event = {
 		.kind = kind,
@@ -48,7 +48,12 @@ static void send_event(struct world *world, enum vm_event_kind kind, const char 
 		.endpoint_id = slice_of(endpoint_id),
 	};
 
-	supervisor_handle_event(world->supervisor, &event);
+	return supervisor_handle_event(world->supervisor, &event);
+}
+
+static void send_event(struct world *world, enum vm_event_kind kind, const char *pod_name, const char *endpoint_id)
+{
+	assert_true(try_event(world, kind, pod_name, endpoint_id));
 }
 
 /* The dump as JSON; to be freed. */
@@ -318,13 +323,22 @@ static void the_dump_is_sorted_by_namespace_then_name(void **state)
 static void without_memory_an_added_vm_is_logged_and_can_be_added_again(void **state)
 {
 	struct world *world = *state;
+	unsigned refusals = 0;
 
-	for (unsigned long i = 1; i < 12; i++) {
+	for (unsigned long i = 1; i < 40; i++) {
+		double runners;
+		bool added;
+
 		memory_fail_at(i);
-		send_event(world, VM_EVENT_ADDED, "vm-a-x7k2p", "");
+		added = try_event(world, VM_EVENT_ADDED, "vm-a-x7k2p", "");
 		memory_fail_at(0);
+		/* Either it has its runner, or the event is to come again. */
+		runners = fixture_metric(&world->node.fixture, "runners_current{is_endpoint=\"false\",state=\"ok\"}");
+		assert_true(added ? runners > 0.5 : runners < 0.5);
+		refusals += added ? 0 : 1;
 		send_event(world, VM_EVENT_DELETED, "vm-a-x7k2p", "");
 	}
+	assert_in_range(refusals, 4, 30);
 	send_event(world, VM_EVENT_ADDED, "vm-a-x7k2p", "");
 	fake_node_pass(&world->node, 1200);
 	assert_true(world->node.scrapes >= 1);

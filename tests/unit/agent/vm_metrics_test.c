@@ -260,6 +260,7 @@ static struct vm_metrics *create_late_2023(void)
 	return metrics;
 }
 
+/* M11; where the vector spells 1.073741824e+09, pages of ours say 1073741824, the same number (as in generation B). */
 static void m11_in_late_2023_there_is_one_family(void **state)
 {
 	struct vm_metrics *metrics = create_late_2023();

@@ -27,11 +27,12 @@ struct world {
 	struct watched_vm *known; /* what the store would hold */
 };
 
-static void deliver(void *context, const struct vm_event *event)
+static bool deliver(void *context, const struct vm_event *event)
 {
 	struct world *world = context;
 
 	event_record_add(&world->record, event);
+	return true;
 }
 
 static int64_t no_time(void *context)
@@ -468,12 +469,33 @@ static void decoding_fails_cleanly_when_memory_is_short(void **state)
 	}
 }
 
+/* What lay between was missed, as before a relist: the runner of the old pod must not live on. */
+static void a_vm_in_another_pod_is_another_vm(void **state)
+{
+	struct world *world = *state;
+	struct vm_object vm = vm_object_base();
+
+	add(world, &vm);
+	vm.pod_name = "p2";
+	vm.pod_ip = "10.0.0.6";
+	update(world, &vm);
+	assert_string_equal(world->record.text, "added apps/vm-a p1 10.0.0.5 ep-1 250/2000/500\n"
+	                                        "deleted apps/vm-a p1 10.0.0.5 ep-1 250/2000/500\n"
+	                                        "added apps/vm-a p2 10.0.0.6 ep-1 250/2000/500\n");
+	vm.pod_ip = "10.0.0.7";
+	update(world, &vm);
+	assert_events(&world->record, "added deleted added deleted added");
+	update(world, &vm);
+	assert_events(&world->record, "updated");
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(an_event_carries_what_is_known_of_the_vm),
+		TEST(a_vm_in_another_pod_is_another_vm),
 		TEST(only_living_enabled_vms_with_an_address_of_our_scheduler_are_ours),
 		TEST(a_vm_of_ours_that_changes_is_updated_whatever_changed),
 		TEST(t18_and_t19_migrating_away_deletes_as_it_was),

@@ -19,13 +19,19 @@ struct fixture {
 	bool start_failed;
 	struct error err;
 	size_t seen;
+	unsigned refusals; /* added events that there is no memory for */
 };
 
-static void on_event(void *context, const struct vm_event *event)
+static bool on_event(void *context, const struct vm_event *event)
 {
 	struct fixture *fixture = context;
 
+	if (event->kind == VM_EVENT_ADDED && fixture->refusals > 0) {
+		fixture->refusals--;
+		return false;
+	}
 	event_record_add(&fixture->record, event);
+	return true;
 }
 
 static void on_started(void *context)
@@ -316,6 +322,32 @@ static void events_wait_for_the_main_loop(void **state)
 	assert_string_equal(fixture->record.text, "added apps/vm-a p1 10.0.0.5 ep-2 250/2000/500\n");
 }
 
+/* A second later, when there may be memory again. */
+static void a_vm_that_there_was_no_memory_for_is_told_again(void **state)
+{
+	struct fixture *fixture = *state;
+	struct vm_object vm = vm_object_base();
+	struct vm_object other = vm_object_base();
+	struct scripted_request *watch;
+
+	other.uid = "u2";
+	other.name = "vm-b";
+	fixture->refusals = 1;
+	watch = start_with(fixture, &vm, NULL);
+	assert_events(&fixture->record, "");
+	test_loop_spin(fixture->kube->loop, 1100);
+	assert_string_equal(fixture->record.text, "added apps/vm-a p1 10.0.0.5 ep-1 250/2000/500\n");
+	assert_events(&fixture->record, "added");
+	/* One that changes meanwhile is told of as it is then. */
+	fixture->refusals = 1;
+	send_event(fixture, watch, "ADDED", &other);
+	assert_events(&fixture->record, "");
+	send_event(fixture, watch, "MODIFIED", &other);
+	assert_events(&fixture->record, "added");
+	test_loop_spin(fixture->kube->loop, 1100);
+	assert_events(&fixture->record, "");
+}
+
 enum { MANY_VMS = 30 };
 
 static void print_numbered_vm(int number, struct vm_object *vm, char uid[16], char name[16])
@@ -530,6 +562,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(t17_a_listed_vm_is_added),
+		TEST(a_vm_that_there_was_no_memory_for_is_told_again),
 		TEST(t18_to_t20_changes),
 		TEST(t21_a_label_that_is_not_exactly_true),
 		TEST(t22_deleted_while_running),

@@ -48,6 +48,26 @@ static void a_copied_text_ends_in_nul(void **state)
 	memory_release(empty);
 }
 
+static void blocks_are_counted_until_they_are_released(void **state)
+{
+	(void)state;
+	unsigned long before = memory_block_count();
+	void *a = memory_allocate(10);
+	void *b = memory_resize(NULL, 10);
+
+	assert_int_equal(memory_block_count() - before, 2);
+	b = memory_resize(b, 1000);
+	assert_int_equal(memory_block_count() - before, 2);
+	memory_fail_at(1);
+	assert_null(memory_allocate(10));
+	memory_fail_at(0);
+	memory_release(NULL);
+	assert_int_equal(memory_block_count() - before, 2);
+	memory_release(a);
+	memory_release(b);
+	assert_int_equal(memory_block_count(), before);
+}
+
 static void the_chosen_allocation_fails_once(void **state)
 {
 	(void)state;
@@ -81,6 +101,7 @@ int main(void)
 		cmocka_unit_test(allocated_memory_is_zeroed),
 		cmocka_unit_test(size_zero_gives_a_pointer_of_its_own),
 		cmocka_unit_test(a_copied_text_ends_in_nul),
+		cmocka_unit_test(blocks_are_counted_until_they_are_released),
 		cmocka_unit_test(the_chosen_allocation_fails_once),
 	};
 

@@ -12,12 +12,6 @@
 
 #include "cli/options.h"
 
-static const struct command COMMAND = {
-	.name = "example",
-	.summary = "an example",
-	.help = "Usage: ballast example\n",
-};
-
 static const char *const COLOURS[] = { "red", "green", NULL };
 
 struct values {
@@ -25,20 +19,61 @@ struct values {
 	const char *name;
 	uint64_t count;
 	int colour;
+	struct option_list list;
 	int rest;
 	char *arguments[8];
-	char output[1024]; /* what was said on stdout and stderr */
+	char output[2048]; /* what was said on stdout and stderr */
 };
+
+static const struct option OPTIONS[] = {
+	{ .name = "verbose", .place = FLAG_OPTION(struct values, verbose), .help = "say more" },
+	{ .name = "name", .place = TEXT_OPTION(struct values, name), .argument = "NAME", .help = "whose" },
+	{ .name = "count", .place = NUMBER_OPTION(struct values, count, 1, 9), .argument = "N", .help = "how many" },
+	{ .name = "colour",
+	  .place = CHOICE_OPTION(struct values, colour, COLOURS),
+	  .argument = "COLOUR",
+	  .help = "which",
+	  .group = "Looks" },
+	{ .name = "a-name-that-has-no-room-in-its-line",
+	  .place = LIST_OPTION(struct values, list),
+	  .argument = "THING",
+	  .help = "one word after another, so that not all of them find room in a single line and some go to the next, in "
+	          "the column of the others" },
+};
+
+static const struct command COMMAND = {
+	.name = "example",
+	.summary = "an example",
+	.usage = "[OPTION]...",
+	.before = "Does things.\n",
+	.after = "Exit status: 0.\n",
+	.options = OPTIONS,
+	.option_count = sizeof OPTIONS / sizeof OPTIONS[0],
+};
+
+static const char HELP[] =
+	"Usage: ballast example [OPTION]...\n"
+	"\n"
+	"Does things.\n"
+	"\n"
+	"Options:\n"
+	"  --verbose              say more\n"
+	"  --name NAME            whose\n"
+	"  --count N              how many\n"
+	"\n"
+	"Looks:\n"
+	"  --colour COLOUR        which\n"
+	"  --a-name-that-has-no-room-in-its-line THING\n"
+	"                         one word after another, so that not all of them find room in a single line and some go\n"
+	"                         to the next, in the column of the others\n"
+	"  --help                 print this text\n"
+	"  --version              print the version\n"
+	"\n"
+	"Exit status: 0.\n";
 
 /* Runs the reader on arguments that end in NULL, and catches what it says. */
 static int run(struct values *values, ...)
 {
-	const struct option options[] = {
-		{ .name = "verbose", .kind = OPTION_FLAG, .flag = &values->verbose },
-		{ .name = "name", .kind = OPTION_TEXT, .text = &values->name },
-		{ .name = "count", .kind = OPTION_NUMBER, .number = &values->count, .low = 1, .high = 9 },
-		{ .name = "colour", .kind = OPTION_CHOICE, .choice = &values->colour, .choices = COLOURS },
-	};
 	FILE *file = tmpfile();
 	int out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
 	int argc = 1, status;
@@ -55,8 +90,7 @@ static int run(struct values *values, ...)
 	va_end(arguments);
 	(void)fflush(stdout);
 	assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
-	status = options_read(&COMMAND, options, sizeof options / sizeof options[0], argc, values->arguments,
-	                      &values->rest);
+	status = options_read(&COMMAND, values, argc, values->arguments, &values->rest);
 	(void)fflush(stdout);
 	(void)fflush(stderr);
 	assert_true(dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0);
@@ -94,6 +128,19 @@ static void the_last_of_several_counts(void **state)
 	assert_string_equal(values.name, "");
 }
 
+static void a_list_keeps_all_its_values(void **state)
+{
+	(void)state;
+	struct values values;
+
+	assert_int_equal(run(&values, "--a-name-that-has-no-room-in-its-line=x",
+	                     "--a-name-that-has-no-room-in-its-line", "y", NULL),
+	                 OPTIONS_GO_ON);
+	assert_int_equal(values.list.count, 2);
+	assert_string_equal(values.list.values[0], "x");
+	assert_string_equal(values.list.values[1], "y");
+}
+
 static void other_arguments_are_left_in_order(void **state)
 {
 	(void)state;
@@ -113,9 +160,9 @@ static void help_and_version_go_to_standard_output(void **state)
 	struct values values;
 
 	assert_int_equal(run(&values, "--help", "--nonsense", NULL), EXIT_OK);
-	assert_string_equal(values.output, "Usage: ballast example\n");
+	assert_string_equal(values.output, HELP);
 	assert_int_equal(run(&values, "-h", NULL), EXIT_OK);
-	assert_string_equal(values.output, "Usage: ballast example\n");
+	assert_string_equal(values.output, HELP);
 	assert_int_equal(run(&values, "--version", NULL), EXIT_OK);
 	assert_string_equal(values.output, "ballast " BALLAST_VERSION "\n");
 }
@@ -169,6 +216,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_follow_their_option_or_an_equals_sign),
 		cmocka_unit_test(the_last_of_several_counts),
+		cmocka_unit_test(a_list_keeps_all_its_values),
 		cmocka_unit_test(other_arguments_are_left_in_order),
 		cmocka_unit_test(help_and_version_go_to_standard_output),
 		cmocka_unit_test(a_mistyped_option_names_the_closest),

@@ -26,7 +26,8 @@ struct outcome {
 static struct outcome read_flags(const char *const *words)
 {
 	struct outcome outcome = { .flags = extender_flags_default(), .ignored = -1 };
-	char *argv[WORDS + 2] = { "extender" };
+	char program[] = "extender";
+	char *argv[WORDS + 2] = { program };
 	char copies[WORDS][128];
 
 	for (outcome.count = 1; words[outcome.count - 1] != NULL; outcome.count++) {

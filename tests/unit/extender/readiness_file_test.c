@@ -12,6 +12,7 @@
 #include "extender/readiness_file.h"
 
 #define NOT_FOUND "node cp-1 is not found in extenders status list"
+#define NOT_BOOL(found) "yaml: field \"nodes[0].restarted\": expected bool, found " found
 #define NOT_RESTARTED "kube-scheduler ks-1 is not restarted after patching"
 
 struct file_case {
@@ -69,9 +70,9 @@ static void scalars_may_be_written_in_several_ways(void **state)
 		{ "nodes:\n- node_name: cp-1\n  kube_scheduler: ks-1\n  restarted: off\n", NOT_RESTARTED },
 		{ "nodes:\n- node_name: cp-1\n  kube_scheduler: ks-1\n  restarted: No\n", NOT_RESTARTED },
 		{ "nodes:\n- node_name: cp-1\n  kube_scheduler: ks-1\n  restarted: ~\n", NOT_RESTARTED },
-		{ "nodes:\n- node_name: cp-1\n  restarted: tRUE\n", "yaml: line 4: restarted is not a boolean" },
-		{ "nodes:\n- node_name: cp-1\n  restarted: \"true\"\n", "yaml: line 4: restarted is not a boolean" },
-		{ "nodes:\n- node_name: cp-1\n  restarted: 1\n", "yaml: line 4: restarted is not a boolean" },
+		{ "nodes:\n- node_name: cp-1\n  restarted: tRUE\n", NOT_BOOL("string") },
+		{ "nodes:\n- node_name: cp-1\n  restarted: \"true\"\n", NOT_BOOL("string") },
+		{ "nodes:\n- node_name: cp-1\n  restarted: 1\n", NOT_BOOL("number") },
 		{ "nodes:\n- node_name: 'it''s'\n- node_name: cp-1\n  restarted: true\n", NULL },
 	};
 
@@ -106,27 +107,22 @@ static void flow_style_is_as_good(void **state)
 	check(CASES, sizeof CASES / sizeof CASES[0]);
 }
 
-static void what_is_wrong_is_told_with_its_line(void **state)
+static void what_is_wrong_is_told_with_its_place(void **state)
 {
 	static const struct file_case CASES[] = {
-		{ "nodes: 5\n", "yaml: line 1: a list is expected" },
-		{ "nodes: {a: b}\n", "yaml: line 1: another kind of value is expected" },
-		{ "nodes: [5]\n", "yaml: line 1: a list is expected" },
-		{ "nodes: [\n", "yaml: line 2: a list that doesn't end" },
-		{ "nodes:\n- node_name: cp-1\n restarted: true\n", "yaml: line 3: the indentation doesn't fit" },
-		{ "nodes:\n- node_name: cp-1\n  restarted: &a true\n",
-		  "yaml: line 3: anchors, tags and block scalars aren't understood" },
-		{ "nodes:\n- node_name: |\n    cp-1\n",
-		  "yaml: line 2: anchors, tags and block scalars aren't understood" },
-		{ "nodes:\n- node_name: \"cp-1\n", "yaml: line 2: a quoted scalar doesn't end on its line" },
-		{ "nodes:\n- node_name: \"a\" b\n", "yaml: line 2: something follows the value" },
-		{ "nodes:\n- \"\\x41\": b\n", "yaml: line 2: an escape that isn't understood" },
-		{ "just text\n", "yaml: line 1: a key is expected" },
-		{ "{} x\n", "yaml: line 1: something follows the value" },
-		{ " nodes: []\n", "yaml: line 1: the indentation doesn't fit" },
-		{ "[[[[[[[[[[[[[[[[[[[[[[[[", "yaml: line 1: a key is expected" },
-		{ "a: [[[[[[[[[[[[[[[[[[[[[[[[", "yaml: line 1: nested too deep" },
-		{ "\xff\xfe", "yaml: it isn't text" },
+		{ "nodes: 5\n", "yaml: field \"nodes\": expected array, found number" },
+		{ "nodes: {a: b}\n", "yaml: field \"nodes\": expected array, found object" },
+		{ "nodes: [5]\n", "yaml: field \"nodes[0]\": expected object, found number" },
+		{ "nodes:\n- node_name: cp-1\n  node_name: cp-2\n",
+		  "yaml: field \"nodes[0].node_name\": the key stands here for the second time" },
+		{ "just text\n", "yaml: line 1: expected object, found string" },
+		{ "nodes: [\n", "yaml: line 2: did not find expected node content" },
+		{ "nodes:\n- node_name: cp-1\n restarted: true\n", "yaml: line 3: did not find expected key" },
+		{ "nodes:\n- node_name: \"cp-1\n", "yaml: line 3: found unexpected end of stream" },
+		{ "nodes:\n- node_name: \"a\" b\n", "yaml: line 2: did not find expected key" },
+		{ "nodes:\n- *a\n", "yaml: line 2: an alias (*name), which isn't supported" },
+		{ "a: 1\n---\nb: 2\n", "yaml: line 2: a second document" },
+		{ "\xff\xfe", "yaml: byte 0: invalid leading UTF-8 octet" },
 	};
 
 	(void)state;
@@ -165,7 +161,7 @@ int main(void)
 		cmocka_unit_test(scalars_may_be_written_in_several_ways),
 		cmocka_unit_test(members_that_are_not_known_are_passed_over),
 		cmocka_unit_test(flow_style_is_as_good),
-		cmocka_unit_test(what_is_wrong_is_told_with_its_line),
+		cmocka_unit_test(what_is_wrong_is_told_with_its_place),
 		cmocka_unit_test(any_text_gets_an_answer),
 	};
 

@@ -308,6 +308,45 @@ static void a_body_that_is_no_json_keeps_no_memory(void **state)
 	request_destroy(&request);
 }
 
+static void what_was_read_of_an_undecodable_request_is_gone(void **state)
+{
+	struct request request;
+	struct error err;
+
+	(void)state;
+	request_init(&request, REQUEST_ARGS, &SETTINGS);
+	assert_int_equal(
+		request_feed(&request, SLICE("{\"Pod\":{\"metadata\":{\"name\":\"p\"}},\"Nodes\":{\"items\":5}}")),
+		REQUEST_FED);
+	for (int i = 0; i < 2; i++) {
+		assert_false(request_finish(&request, &err));
+		assert_string_equal(err.text, "Nodes.items is no array");
+		assert_false(request.args.has_pod);
+		assert_null(request.args.pod.metadata.name.data);
+	}
+	request_destroy(&request);
+}
+
+static void a_request_is_decoded_once(void **state)
+{
+	struct request request;
+	struct error err;
+	size_t held;
+
+	(void)state;
+	request_init(&request, REQUEST_ARGS, &SETTINGS);
+	assert_int_equal(
+		request_feed(&request, SLICE("{\"Pod\":{\"metadata\":{\"name\":\"p\"}},\"NodeNames\":[\"a\",\"b\"]}")),
+		REQUEST_FED);
+	assert_true(request_finish(&request, &err));
+	held = request_held_bytes(&request);
+	for (int i = 0; i < 200; i++)
+		assert_true(request_finish(&request, &err));
+	assert_int_equal(request_held_bytes(&request), held);
+	assert_int_equal(request.args.node_names_count, 2);
+	request_destroy(&request);
+}
+
 static void check_refused(struct slice body, const char *part)
 {
 	struct request request;
@@ -422,6 +461,8 @@ int main(void)
 		cmocka_unit_test(t13_three_hundred_nodes_of_40_kb_come_back_from_one_copy),
 		cmocka_unit_test(more_than_the_limit_is_too_large),
 		cmocka_unit_test(a_body_that_is_no_json_keeps_no_memory),
+		cmocka_unit_test(what_was_read_of_an_undecodable_request_is_gone),
+		cmocka_unit_test(a_request_is_decoded_once),
 		cmocka_unit_test(nodes_metadata_and_the_rest_have_limits),
 		cmocka_unit_test(values_within_metadata_and_the_rest_have_limits),
 		cmocka_unit_test(a_pod_has_a_limit_of_volumes),

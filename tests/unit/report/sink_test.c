@@ -587,7 +587,7 @@ static void finishing_an_idle_sink_is_immediate(void **state)
 
 /* ---- generation A ---- */
 
-static void the_older_sender_cuts_chunks_anew_at_each_tick(void **state) /* M9 */
+static void m9_the_older_sender_cuts_chunks_anew_at_each_tick(void **state)
 {
 	struct scene scene;
 	struct fake *fake = &scene.fakes[0];
@@ -696,7 +696,7 @@ int main(void)
 		cmocka_unit_test(after_the_grace_period_the_rest_is_given_up_and_counted),
 		cmocka_unit_test(a_pass_under_way_ends_before_the_final_one),
 		cmocka_unit_test(finishing_an_idle_sink_is_immediate),
-		cmocka_unit_test(the_older_sender_cuts_chunks_anew_at_each_tick),
+		cmocka_unit_test(m9_the_older_sender_cuts_chunks_anew_at_each_tick),
 		cmocka_unit_test(what_came_since_a_failure_joins_its_chunk),
 		cmocka_unit_test(ticks_missed_during_a_slow_drain_count_as_one),
 		cmocka_unit_test(what_cant_be_is_refused),

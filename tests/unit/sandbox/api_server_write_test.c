@@ -105,6 +105,36 @@ static void overload_is_told_with_a_time_to_wait(void **state)
 	watch_close(watching);
 }
 
+static void trouble_has_any_status_and_passes(void **state)
+{
+	static const struct {
+		int status;
+		const char *reason;
+	} TROUBLES[] = { { 409, "Conflict" },
+		         { 410, "Expired" },
+		         { 500, "InternalError" },
+		         { 503, "ServiceUnavailable" },
+		         { 504, "Timeout" } };
+	struct plane_fixture *fixture = *state;
+
+	for (size_t i = 0; i < sizeof TROUBLES / sizeof TROUBLES[0]; i++) {
+		struct watching *watching;
+		struct reply reply;
+		char part[64];
+
+		control_plane_fail_next(fixture->plane, 2, TROUBLES[i].status);
+		reply = get(fixture, VMS);
+		expect_status(&reply, TROUBLES[i].status);
+		(void)snprintf(part, sizeof part, "\"reason\":\"%s\"", TROUBLES[i].reason);
+		assert_true(slice_contains(slice_from(reply.body.data, reply.body.length), slice_of(part)));
+		watching = watch_open(fixture, NULL, VMS "?watch=true");
+		assert_int_equal(watching->status, TROUBLES[i].status);
+		watch_close(watching);
+		reply = get(fixture, VMS);
+		expect_status(&reply, 200);
+	}
+}
+
 /* ---- create, update, delete: as an extender and kubectl do ---- */
 
 static void objects_are_created_read_and_replaced(void **state)
@@ -393,6 +423,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(patches_are_refused_in_the_servers_order, plane_set_up,
 		                                plane_tear_down),
 		cmocka_unit_test_setup_teardown(a_patched_value_keeps_its_form, plane_set_up, plane_tear_down),
+		cmocka_unit_test_setup_teardown(trouble_has_any_status_and_passes, plane_set_up, plane_tear_down),
 		cmocka_unit_test_setup_teardown(overload_is_told_with_a_time_to_wait, plane_set_up, plane_tear_down),
 		cmocka_unit_test_setup_teardown(objects_are_created_read_and_replaced, plane_set_up, plane_tear_down),
 		cmocka_unit_test_setup_teardown(conflict_and_existence_are_told_as_a_real_server_does, plane_set_up,

@@ -398,6 +398,28 @@ static void a_downscale_to_where_it_was_just_denied_breaks_the_core(void **state
 	assert_true(actions.has_monitor_downscale);
 }
 
+static void what_is_in_use_can_be_corrected_between_requests(void **state)
+{
+	struct core core = core_using_cu(2, true);
+	struct core_actions actions;
+	struct error err;
+
+	(void)state;
+	boot(&core, 2);
+	core_monitor_active(&core, true);
+	set_load(&core, 0.3);
+	assert_true(core_correct_using(&core, compute_units(4), &err));
+	check_resources(core_using(&core), compute_units(4));
+	/* It shrinks to what the load needs, as any VM of that size: the monitor has agreed to 2 already. */
+	actions = next_actions(&core, SECOND);
+	assert_true(actions.has_neonvm_request);
+	check_resources(actions.neonvm_request.current, compute_units(4));
+	check_resources(actions.neonvm_request.target, compute_units(2));
+	assert_true(core_neonvm_starting_request(&core, SECOND, actions.neonvm_request.target, &err));
+	assert_false(core_correct_using(&core, compute_units(3), &err));
+	assert_int_equal(err.code, ERROR_INVARIANT);
+}
+
 static void a_core_is_a_value(void **state)
 {
 	(void)state;
@@ -432,6 +454,7 @@ int main(void)
 		cmocka_unit_test(too_many_windows_are_cut_off_rather_than_written_beyond),
 		cmocka_unit_test(the_revision_source_starts_at_the_revision_of_the_vm),
 		cmocka_unit_test(a_downscale_to_where_it_was_just_denied_breaks_the_core),
+		cmocka_unit_test(what_is_in_use_can_be_corrected_between_requests),
 		cmocka_unit_test(a_core_is_a_value),
 	};
 

@@ -1,0 +1,88 @@
+/*
+ * What the files of the simulated cluster share: sim_cluster.c makes it, sim_cluster_faults.c has its misfortunes,
+ * sim_cluster_checks.c its invariants.
+ */
+#ifndef BALLAST_TESTS_SIM_SIM_CLUSTER_INTERNAL_H
+#define BALLAST_TESTS_SIM_SIM_CLUSTER_INTERNAL_H
+
+#include "sandbox/agent_setup.h"
+#include "sandbox/cluster_size.h"
+#include "sandbox/demand.h"
+#include "sim_cluster.h"
+
+#define SIM_NAME_SPACE "apps"
+
+enum {
+	SIM_IGNORED_VMS = 3, /* one without the label on the first node, two on a node without an agent */
+	SIM_POD_NAME_BYTES = WORKLOAD_NAME_BYTES + 8,
+	SIM_NODE_NAME_BYTES = 16,
+	SIM_HISTORY = 64,
+	SIM_TOKEN_BYTES = 48,
+};
+
+/* What somebody said a VM may have, and when: the latest ones. */
+struct sim_history {
+	struct {
+		uint64_t at_ns;
+		struct resources value;
+	} entries[SIM_HISTORY];
+	unsigned count; /* ever */
+};
+
+struct sim_vm {
+	struct sim_cluster *cluster;
+	unsigned index;
+	unsigned node;
+	char name[WORKLOAD_NAME_BYTES];
+	char pod_name[SIM_POD_NAME_BYTES];
+	struct loop *loop;
+	struct guest *guest;
+	uint64_t plugged_bytes;
+	struct cluster_size size; /* by its spec */
+	struct sim_history permits;
+	struct sim_history agreements;
+	uint64_t believed_bytes;     /* the monitor's, when last looked at */
+	struct guest_counters asked; /* a second ago */
+	bool has_booted;             /* in a new pod, and its memory isn't all there yet */
+	bool monitor_away, pages_bad, monitor_bad;
+	uint64_t monitor_back_ns, pages_good_ns, monitor_good_ns;
+};
+
+struct sim_cluster {
+	struct simulation *simulation;
+	struct workload *workload;
+	struct loop *api_loop, *plugin_loop;
+	struct control_plane *plane;
+	struct scheduler_plugin *plugin;
+	char token[SIM_TOKEN_BYTES];
+	unsigned agent_count;
+	unsigned phase;
+	bool api_away, webhook_away, plugin_away;
+	uint64_t api_back_ns, webhook_back_ns, plugin_back_ns;
+	bool marked; /* the label that says nothing is on the VMs; since marked_ns */
+	uint64_t marked_ns;
+	unsigned plugin_requests; /* a second ago */
+	struct sim_cluster_counts counts;
+	unsigned vm_count;
+	struct sim_vm vms[];
+};
+
+struct resources sim_units(unsigned units);
+void sim_vm_set_demand(struct sim_vm *vm);
+
+void sim_history_add(struct sim_history *history, uint64_t now_ns, struct resources value);
+
+/* control_plane_handler.on_patched */
+void sim_cluster_on_patched(void *context, const char *name, uint32_t old_cpu_milli, uint16_t old_slots,
+                            uint32_t new_cpu_milli, uint16_t new_slots);
+
+/* Of struct sim_actor; context: the cluster. */
+void sim_cluster_disturb(void *context, struct simulation *simulation, struct rng *rng);
+void sim_cluster_calm(void *context, struct simulation *simulation);
+/* Brings back what has been away for its time. */
+void sim_cluster_restore(struct sim_cluster *cluster, uint64_t now_ns);
+void sim_cluster_check(void *context, struct simulation *simulation);
+void sim_cluster_check_second(void *context, struct simulation *simulation);
+void sim_cluster_check_settled(void *context, struct simulation *simulation);
+
+#endif
