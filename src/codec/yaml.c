@@ -91,14 +91,13 @@ static bool is_number(struct slice text)
 static void write_scalar(struct json_writer *writer, const yaml_event_t *event)
 {
 	struct slice text = slice_from(event->data.scalar.value, event->data.scalar.length);
+	bool is_plain = event->data.scalar.plain_implicit != 0;
 
-	if (!event->data.scalar.plain_implicit)
-		json_writer_string(writer, text);
-	else if (is_null(text))
+	if (is_plain && is_null(text))
 		json_writer_null(writer);
-	else if (is_true(text) || is_false(text))
+	else if (is_plain && (is_true(text) || is_false(text)))
 		json_writer_bool(writer, is_true(text));
-	else if (is_number(text))
+	else if (is_plain && is_number(text))
 		json_writer_raw(writer, text);
 	else
 		json_writer_string(writer, text);

@@ -458,7 +458,7 @@ static void on_watch_done(void *context, int status, struct slice body, const st
 	enter(store);
 	store->call = NULL;
 	store->start_status = err != NULL ? status : 0;
-	if (store->phase == WATCH_STORE_WATCHING)
+	if (store->phase == WATCH_STORE_WATCHING || err == NULL)
 		on_watch_end(store);
 	else
 		fail_open(store, status, err, retry_after_ns);
