@@ -195,6 +195,7 @@ void agent_dismantle(struct agent *agent)
 	vm_watch_stop(agent->vm_watch);
 	if (agent->supervisor != NULL)
 		supervisor_destroy(agent->supervisor);
+	kube_events_destroy(agent->kube_events);
 	event_reporting_destroy(agent->reporting);
 	scheduler_tracking_stop(agent->schedulers);
 	servers_destroy(agent->servers);

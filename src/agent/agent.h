@@ -40,6 +40,7 @@ struct agent_arguments {
 	uint64_t grace_ns;           /* how long events may take to be delivered after SIGTERM */
 	uint64_t event_queue_events; /* bounds of the queue of each client for events; 0: the defaults */
 	uint64_t event_queue_bytes;
+	bool kube_events; /* tell Kubernetes what was decided: agent/kube_events.h */
 	enum log_level log_level;
 	enum log_format log_format;
 };

@@ -14,6 +14,7 @@
 #include "agent/agent_peers.h"
 #include "agent/config.h"
 #include "agent/event_reporting.h"
+#include "agent/kube_events.h"
 #include "agent/scheduler_tracking.h"
 #include "agent/servers.h"
 #include "agent/supervisor.h"
@@ -55,7 +56,8 @@ struct agent {
 	struct agent_peers peers;
 	struct event_reporting *reporting;
 	struct scaling_event_sink scaling_events;
-	struct supervisor *supervisor; /* NULL until the main loop begins */
+	struct kube_events *kube_events; /* NULL: not asked for */
+	struct supervisor *supervisor;   /* NULL until the main loop begins */
 	struct admin_token admin_token;
 	struct servers *servers;
 };

@@ -130,6 +130,36 @@ static void set_desired_cu(void *context, struct slice namespace, struct slice n
 	vm_metrics_set_desired_cu(((struct agent *)context)->vm_metrics, namespace, name, desired);
 }
 
+static struct slice uid_of(void *context, struct slice namespace, struct slice name)
+{
+	const struct agent *agent = context;
+	struct vm_watch_vm vm;
+	size_t position = 0;
+
+	while (agent->vm_watch != NULL && vm_watch_next(agent->vm_watch, &position, &vm)) {
+		if (slice_equal(vm.name, name) && slice_equal(vm.namespace, namespace))
+			return vm.uid;
+	}
+	return SLICE("");
+}
+
+static bool make_kube_events(struct agent *agent, struct error *err)
+{
+	const struct kube_events_options options = {
+		.loop = agent->loop,
+		.client = agent->kube,
+		.node_name = agent->arguments->node_name,
+		.uid_of = uid_of,
+		.context = agent,
+		.logger = { .sink = agent->log_sink, .name = "autoscaler-agent.kube-events", .context_json = "" },
+	};
+
+	if (!agent->arguments->kube_events)
+		return true;
+	agent->kube_events = kube_events_create(&options, err);
+	return agent->kube_events != NULL;
+}
+
 static bool make_supervisor(struct agent *agent, struct error *err)
 {
 	agent->scaling_events = (struct scaling_event_sink){ .context = agent,
@@ -152,6 +182,7 @@ static bool make_supervisor(struct agent *agent, struct error *err)
 		.parser = &agent->parser,
 		.plugin_versions = &agent->plugin_versions,
 		.scaling_events = &agent->scaling_events,
+		.kube_events = agent->kube_events != NULL ? kube_events_sink(agent->kube_events) : NULL,
 		.log_sink = agent->log_sink,
 		.peers = agent_peers_for_runners(&agent->peers),
 	};
@@ -220,8 +251,8 @@ static void on_schedulers_known(void *context)
 	struct logger logger = agent_logger(agent);
 	struct error err;
 
-	if (!make_reporting(agent, &err) || !make_supervisor(agent, &err) || !start_servers(agent, &err) ||
-	    !start_billing(agent, &err)) {
+	if (!make_reporting(agent, &err) || !make_kube_events(agent, &err) || !make_supervisor(agent, &err) ||
+	    !start_servers(agent, &err) || !start_billing(agent, &err)) {
 		fail_main_loop(agent, NULL, &err);
 		return;
 	}

@@ -25,9 +25,12 @@ enum {
 	AGENT_SERVER_REQUEST_BYTES = 64 * 1024, /* of a body that somebody sends to a page or asks for a dump with */
 	AGENT_DUMP_BYTES = 64 * 1024 * 1024,    /* of a state dump, as structs and as JSON; a pod takes about 4 KiB */
 	AGENT_DUMP_CONNECTIONS = 64,
-	AGENT_ADMIN_TOKEN_BYTES = 4096, /* of the file, white space included */
-	AGENT_EVENT_BYTES = 64 * 1024,  /* of a billing or scaling event */
-	AGENT_HOST_NAME_BYTES = 256,    /* the kernel's has at most 64 */
+	AGENT_ADMIN_TOKEN_BYTES = 4096,  /* of the file, white space included */
+	AGENT_EVENT_BYTES = 64 * 1024,   /* of a billing or scaling event */
+	AGENT_HOST_NAME_BYTES = 256,     /* the kernel's has at most 64 */
+	AGENT_KUBE_EVENT_TALLIES = 4096, /* VMs with reasons of Kubernetes Events */
+	AGENT_KUBE_EVENTS_WAITING = 64,
+	AGENT_KUBE_EVENTS_UNDER_WAY = 4, /* so that most connections are left to patches */
 };
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/log_form.h"
+#include "agent/runner_events.h"
 #include "base/clock.h"
 #include "base/memory.h"
 
@@ -155,6 +156,7 @@ static void on_refresh(void *context)
 
 	runner_status_refresh(runner->status);
 	warn_stuck(runner);
+	runner_events_tell_state(runner->environment, runner->status);
 	check_size(runner);
 	loop_timer_start(runner->environment->loop, &runner->refresh, runner_status_refresh_wait_ns(runner->status),
 	                 on_refresh, runner);

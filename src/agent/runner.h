@@ -16,6 +16,7 @@
 #include "agent/agent_metrics.h"
 #include "agent/config.h"
 #include "agent/core/core.h"
+#include "agent/kube_event.h"
 #include "agent/plugin_versions.h"
 #include "agent/runner_status.h"
 #include "agent/scaling_events.h"
@@ -65,6 +66,7 @@ struct runner_environment {
 	struct metrics_text_parser *parser;
 	struct plugin_versions *plugin_versions;
 	const struct scaling_event_sink *scaling_events;
+	const struct kube_event_sink *kube_events; /* NULL: nobody wants them */
 	struct log_sink *log_sink;
 	struct runner_peers peers;
 };

@@ -1,3 +1,4 @@
+#include "agent/runner_events.h"
 #include "agent/runner_internal.h"
 
 /* ---- scheduler ---- */
@@ -17,6 +18,9 @@ static void on_plugin_done(void *context, const struct scheduler_result *result)
 		runner_status_failed(runner->status, RUNNER_FAILURE_SCHEDULER);
 	else
 		runner_status_refresh(runner->status);
+	if (result->outcome != SCHEDULER_FAILED)
+		runner_events_tell_permit(runner->environment, &runner->status->vm_info,
+		                          &runner->executor.workers[EXECUTOR_PLUGIN].plugin_request, result->permit);
 	executor_plugin_done(&runner->executor, result->permit, result->compute_unit, result->response, result->error);
 }
 
@@ -37,6 +41,8 @@ static void on_patch_done(void *context, const struct error *err)
 	runner->changed_since_patch = false;
 	if (err != NULL)
 		runner_status_failed(runner->status, RUNNER_FAILURE_NEONVM);
+	runner_events_tell_patch(runner->environment, &runner->status->vm_info,
+	                         &runner->executor.workers[EXECUTOR_NEONVM].change_request, err);
 	executor_neonvm_done(&runner->executor, err);
 }
 
@@ -96,6 +102,10 @@ static void on_downscale_done(void *context, bool allowed, struct slice response
 
 	if (err != NULL)
 		runner_status_failed(runner->status, RUNNER_FAILURE_MONITOR);
+	else if (!allowed)
+		runner_events_tell_downscale_denied(
+			runner->environment, &runner->status->vm_info,
+			&runner->executor.workers[EXECUTOR_MONITOR_DOWNSCALE].change_request);
 	executor_monitor_downscale_done(&runner->executor, allowed, response, err);
 }
 
@@ -113,12 +123,16 @@ static void on_connected(void *context)
 	struct runner *runner = context;
 
 	executor_monitor_connected(&runner->executor);
+	runner_events_tell_monitor(runner->environment, runner->status, true);
 }
 
 static void on_disconnected(void *context)
 {
 	struct runner *runner = context;
 
+	/* Also told of attempts that fail, and of the end that a stopped runner makes. */
+	if (runner->executor.monitor_connected && !runner->stopped)
+		runner_events_tell_monitor(runner->environment, runner->status, false);
 	executor_monitor_disconnected(&runner->executor);
 }
 

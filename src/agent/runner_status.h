@@ -48,6 +48,7 @@ struct runner_status {
 	bool counted; /* in runners_current, under `label` */
 	struct agent_runner_label label;
 	int64_t label_updated_at_ns;
+	bool told_stuck, told_monitor_lost; /* runner_events.h */
 };
 
 /* A status of a run that starts now. The struct must stay where it is. Too long an endpoint id is cut. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/log_form.h"
+#include "agent/runner_events.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/table.h"
@@ -88,6 +89,7 @@ static void restart(void *context)
 	pod_log_begin(&log, pod);
 	log_info(&log.logger, "Restarting runner");
 	runner_status_restarted(&pod->status);
+	runner_events_tell_restart(&pod->supervisor->environment, &pod->status);
 	if (!start_run(pod, &err)) {
 		log_error(&log.logger, "Failed to restart runner", log_error_field(&err));
 		runner_status_ended(&pod->status, RUNNER_PANICKED);

@@ -254,6 +254,8 @@ bool vm_watch_next(const struct vm_watch *watch, size_t *position, struct vm_wat
 			continue;
 		*ret_vm = (struct vm_watch_vm){
 			.uid = vm->uid,
+			.namespace = vm->here->namespace,
+			.name = vm->here->name,
 			.phase = vm->here->phase,
 			.autoscaling_enabled = vm->here->autoscaling_enabled,
 			.has_status_cpu = vm->here->has_status_cpu,

@@ -68,10 +68,12 @@ bool vm_watch_failing(const struct vm_watch *watch);
 /* Ends everything without callbacks. Allowed inside on_started and on_start_failed. NULL is fine. */
 void vm_watch_stop(struct vm_watch *watch);
 
-/* ---- for billing: the VMs whose status.node is this node, ours or not ---- */
+/* ---- for billing, and for who needs a uid: the VMs whose status.node is this node, ours or not ---- */
 
 struct vm_watch_vm {
 	struct slice uid;
+	struct slice namespace;
+	struct slice name;
 	struct slice phase; /* as it is; may be empty */
 	bool autoscaling_enabled;
 	bool has_status_cpu;

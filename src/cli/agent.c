@@ -18,7 +18,7 @@ static const char *const FORMATS[] = { "json", "text", NULL };
 
 struct agent_values {
 	const char *config, *kubeconfig, *listen_address, *admin_token_file, *grace;
-	bool no_seccomp;
+	bool no_seccomp, kube_events;
 	uint64_t qps, burst, queue_events, queue_bytes;
 	int level, format;
 };
@@ -66,6 +66,10 @@ static const struct option OPTIONS[] = {
 	                         AGENT_EVENT_QUEUE_BYTES_MAX),
 	  .argument = "N",
 	  .help = "the memory they may take (default: 67108864)" },
+	{ .name = "kube-events",
+	  .place = FLAG_OPTION(struct agent_values, kube_events),
+	  .help = "write Kubernetes Events on VirtualMachines: scaled, refused, stuck, and so on; needs the right to "
+	          "create events" },
 	{ .name = "log-level",
 	  .place = CHOICE_OPTION(struct agent_values, level, LEVELS),
 	  .argument = "LEVEL",
@@ -124,6 +128,7 @@ static int run_agent(int argc, char **argv)
 		.grace_ns = (uint64_t)grace_ns,
 		.event_queue_events = values.queue_events,
 		.event_queue_bytes = values.queue_bytes,
+		.kube_events = values.kube_events,
 		.log_level = (enum log_level)values.level,
 		.log_format = (enum log_format)values.format,
 	};

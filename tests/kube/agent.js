@@ -1,4 +1,4 @@
-// The agent against a real API server, with the rights of deploy/agent and nothing more; VMs, their monitors, the scheduler plugin and
+// The agent against a real API server, with the rights of deploy/agent-events and nothing more; VMs, their monitors, the scheduler plugin and
 // NeonVM's controller are played here. Started by agent.sh:
 //
 //   node agent.js FOLDER PREFIX API BALLAST CONTROL
@@ -96,7 +96,7 @@ function startAgent() {
 		c.monitor.connectionRetryMinWaitSeconds = 1;
 		c.monitor.retryDeniedDownscaleSeconds = 1;
 	});
-	agent = spawn(ballast, ['agent', `--listen-address=${prefix}.1`], { stdio: ['ignore', 'ignore', 'pipe'], env: {
+	agent = spawn(ballast, ['agent', '--kube-events', `--listen-address=${prefix}.1`], { stdio: ['ignore', 'ignore', 'pipe'], env: {
 		CONFIG_PATH: config, K8S_NODE_NAME: 'node-a', K8S_POD_IP: `${prefix}.1`,
 		KUBERNETES_SERVICE_HOST: api.hostname, KUBERNETES_SERVICE_PORT: api.port,
 		BALLAST_SERVICEACCOUNT_DIR: `${folder}/account` } });
@@ -118,6 +118,21 @@ function noRightIsMissing() {
 		throw new Error(`the agent lacks a right: ${line}`);
 }
 
+// As `kubectl describe` looks for them.
+async function expectEvent(index, reason) {
+	const { metadata } = await call('GET', `${VMS}/vm-${index}`);
+	const fields = `involvedObject.kind=VirtualMachine,involvedObject.name=vm-${index},involvedObject.uid=${metadata.uid},reason=${reason}`;
+	const event = await waitFor(`an Event: vm-${index}, ${reason}`, 10, async () => {
+		const { items } = await call('GET', `/api/v1/namespaces/apps/events?fieldSelector=${encodeURIComponent(fields)}`);
+
+		return items[0];
+	});
+
+	if (event.type !== 'Normal' || event.count < 1 || event.source.host !== 'node-a' || !/^Scaled from 0.25 CPU/.test(event.message))
+		throw new Error(`the Event is odd: ${JSON.stringify(event)}`);
+	console.log(`   Event of vm-${index}: ${event.reason}: ${event.message}`);
+}
+
 const connections = (index) => guests.get(index).monitorConnections;
 
 async function course(plugin) {
@@ -134,6 +149,8 @@ async function course(plugin) {
 	await expectUnits('load rises', 1, 8);
 	guests.get(0).load = 0.1;
 	await expectUnits('load falls', 0, 1);
+	await expectEvent(0, 'Scaled');
+	await expectEvent(1, 'Scaled');
 	if (guests.get(9).scrapes > 0)
 		throw new Error('a VM of another node was scraped');
 	noRightIsMissing();
@@ -189,10 +206,11 @@ async function course(plugin) {
 	console.log(`   ${plugin.requests} plugin requests`);
 }
 
-// Every right in deploy/agent is used: without it, the agent says which one it lacks.
+// Every right in deploy/agent-events is used: without it, the agent says which one it lacks.
 async function everyRightIsNeeded() {
 	const group = '/apis/rbac.authorization.k8s.io/v1';
-	const roles = [`${group}/clusterroles/autoscaler-agent`, `${group}/namespaces/kube-system/roles/autoscaler-agent`];
+	const roles = [`${group}/clusterroles/autoscaler-agent`, `${group}/clusterroles/autoscaler-agent-events`,
+		`${group}/namespaces/kube-system/roles/autoscaler-agent`];
 
 	for (const where of roles) {
 		const role = await call('GET', where);
@@ -201,8 +219,9 @@ async function everyRightIsNeeded() {
 			for (const resource of rule.resources) {
 				for (const verb of rule.verbs) {
 					const rest = { ...rule, verbs: rule.verbs.filter((v) => v !== verb) };
+					const rules = role.rules.map((r) => (r === rule ? rest : r)).filter(({ verbs }) => verbs.length > 0);
 
-					await call('PATCH', where, { rules: role.rules.map((r) => (r === rule ? rest : r)) }, 'application/merge-patch+json');
+					await call('PATCH', where, { rules }, 'application/merge-patch+json');
 					await sleep(500);
 					log = '';
 					startAgent();

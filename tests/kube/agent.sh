@@ -10,7 +10,7 @@ trap 'exit 1' INT TERM HUP
 kube_up
 kube_ctl apply -f "$kube_here/crds.yaml" >/dev/null
 kube_ctl wait --for=condition=Established --timeout=30s -f "$kube_here/crds.yaml" >/dev/null
-kube_ctl apply -k "$kube_root/deploy/agent" >/dev/null 2>&1
+kube_ctl apply -k "$kube_root/deploy/agent-events" >/dev/null 2>&1
 
 # What agent.js asks of the control plane while it runs.
 cat >"$work/control" <<CONTROL

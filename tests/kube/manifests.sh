@@ -11,7 +11,7 @@ fail() {
 	exit 1
 }
 
-folders='deploy/agent deploy/extender deploy/extender/daemonset deploy/extender/deployment deploy/extender/names deploy/monitoring'
+folders='deploy/agent deploy/agent-events deploy/extender deploy/extender/daemonset deploy/extender/deployment deploy/extender/names deploy/monitoring'
 for folder in $folders; do
 	kubectl kustomize "$folder" >"$work/rendered" 2>"$work/errors" || fail "$folder doesn't render: $(cat "$work/errors")"
 	grep -q '^kind: ' "$work/rendered" || fail "$folder renders nothing"
