@@ -12,7 +12,6 @@
 
 enum {
 	LOG_RING_BYTES = 1024 * 1024,
-	LOG_RETRY_MS = 250,
 	LOG_LAST_WAIT_MS = 1000,
 	DRAIN_TIMEOUT_MS = 2000, /* for open requests of the metrics servers */
 	LINGER_MS = 50,          /* for close frames to leave */
@@ -128,46 +127,6 @@ static int64_t wall_ns(void *context)
 	return loop_wall_ns(context);
 }
 
-static void on_log_waiting(void *context);
-
-static void stop_log_watch(struct agent *agent)
-{
-	loop_watch_stop(agent->log_watch);
-	agent->log_watch = NULL;
-}
-
-static void on_log_writable(void *context)
-{
-	struct agent *agent = context;
-
-	if (!log_flush(agent->log_sink))
-		stop_log_watch(agent);
-}
-
-static void on_log_retry(void *context)
-{
-	struct agent *agent = context;
-
-	if (log_flush(agent->log_sink))
-		on_log_waiting(agent);
-}
-
-/* A slow reader of standard error: only while something waits for it, the loop looks at it (design 1.4). */
-static void on_log_waiting(void *context)
-{
-	struct agent *agent = context;
-	struct error ignored;
-
-	if (agent->log_watch != NULL || loop_timer_running(&agent->log_timer))
-		return;
-	agent->log_watch = loop_watch_descriptor(agent->loop, log_descriptor(agent->log_sink), SOCKET_WRITE,
-	                                         on_log_writable, agent, &ignored);
-	/* Memory is short, or the descriptor is of a kind that can't be watched. */
-	if (agent->log_watch == NULL)
-		loop_timer_start(agent->loop, &agent->log_timer, (uint64_t)LOG_RETRY_MS * NS_PER_MS, on_log_retry,
-		                 agent);
-}
-
 void agent_prepare(struct agent *agent)
 {
 	agent->clock = agent_clock_start(agent->loop);
@@ -184,7 +143,7 @@ static bool prepare(struct agent *agent, struct error *err)
 	                                  LOG_RING_BYTES, wall_ns, agent->loop, err);
 	if (agent->log_sink == NULL)
 		return false;
-	log_sink_tell_waiting(agent->log_sink, on_log_waiting, agent);
+	log_pump_start(&agent->log_pump, agent->loop, agent->log_sink);
 	agent_prepare(agent);
 	return watch_signals(agent, err);
 }
@@ -218,14 +177,11 @@ static void end_process(struct agent *agent)
 		loop_watch_stop(agent->signal_watch);
 	if (agent->signals >= 0)
 		(void)close(agent->signals);
-	if (agent->log_watch != NULL)
-		stop_log_watch(agent);
+	log_pump_stop(&agent->log_pump);
 	if (agent->log_sink != NULL)
 		log_sink_destroy(agent->log_sink, LOG_LAST_WAIT_MS);
-	if (agent->loop != NULL) {
-		loop_timer_stop(agent->loop, &agent->log_timer);
+	if (agent->loop != NULL)
 		loop_destroy(agent->loop);
-	}
 }
 
 /*

@@ -25,15 +25,15 @@
 #include "kube/client.h"
 #include "metrics/text_parser.h"
 #include "net/http_client.h"
+#include "net/log_pump.h"
 #include "net/loop.h"
 
 struct agent {
 	const struct agent_arguments *arguments;
 	struct loop *loop;
 	struct log_sink *log_sink;
-	struct loop_watch *log_watch; /* while something waits for a slow reader of the log */
-	struct loop_timer log_timer;  /* instead, if the descriptor can't be watched */
-	int signals;                  /* descriptor; -1: none */
+	struct log_pump log_pump;
+	int signals; /* descriptor; -1: none */
 	struct loop_watch *signal_watch;
 	bool fatal;
 	bool stopping;

@@ -225,7 +225,7 @@ refuse '--wait-for-reservation: more than 4 s' --pods 3 --wait-for-reservation 5
 refuse '--faults' --faults medium
 refuse '--duration: at 6 VMs and speed 1 a run takes at least 26.0 s' --duration 20s --speed 1
 refuse '--duration: at 500 VMs and speed 4 a run takes at least 31.0 s' --duration 8s --vms 500
-refuse '"disk" is none of plugin, api, extender, monitor:N' --outage disk@1s+1s
+refuse '"disk" is none of plugin, api, extender, receiver, monitor:N' --outage disk@1s+1s
 refuse "isn't PEER@START+LENGTH" --outage plugin@1s
 refuse 'an outage must have ended 8.0 s before the end' --duration 40s --outage plugin@30s+3s
 refuse 'there is no VM 3, only 2' --vms 2 --outage monitor:3@1s+1s
