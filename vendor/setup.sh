@@ -47,7 +47,7 @@ command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
 # "package" or "package:command". With a command, whatever provides the command will do.
 packages='gcc libc6-dev cmake:cmake ninja-build:ninja re2c:re2c xz-utils:xz bzip2:bzip2 ca-certificates'
 test_packages='
-	binutils:strip file:file curl:curl openssl:openssl
+	binutils:strip file:file curl:curl openssl:openssl patch:patch
 	libcmocka-dev protobuf-compiler:protoc libprotobuf-dev
 	clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14 cppcheck
 	prometheus:promtool prometheus-node-exporter:prometheus-node-exporter slowhttptest:slowhttptest
