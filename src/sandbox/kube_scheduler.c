@@ -317,13 +317,21 @@ struct kube_scheduler *kube_scheduler_create(struct loop *loop, const struct kub
 	return scheduler;
 }
 
+void kube_scheduler_stop(struct kube_scheduler *scheduler)
+{
+	object_store_ignore(&scheduler->observer);
+	loop_timer_stop(scheduler->loop, &scheduler->timer);
+	loop_task_cancel(scheduler->loop, &scheduler->task);
+	if (scheduler->attempt.exchange != NULL)
+		http_exchange_cancel(scheduler->attempt.exchange);
+	scheduler->attempt.exchange = NULL;
+}
+
 void kube_scheduler_destroy(struct kube_scheduler *scheduler)
 {
 	if (scheduler == NULL)
 		return;
-	object_store_ignore(&scheduler->observer);
-	loop_timer_stop(scheduler->loop, &scheduler->timer);
-	loop_task_cancel(scheduler->loop, &scheduler->task);
+	kube_scheduler_stop(scheduler);
 	http_client_destroy(scheduler->client);
 	arena_destroy(&scheduler->attempt.arena);
 	while (scheduler->pods != NULL)

@@ -65,6 +65,8 @@ struct kube_scheduler_counters {
 struct kube_scheduler *kube_scheduler_create(struct loop *loop, const struct kube_scheduler_options *options,
                                              const struct kube_scheduler_handler *handler, void *context,
                                              struct error *err);
+/* Nothing is placed any more, not even what is under way; what it has counted and seen stays. */
+void kube_scheduler_stop(struct kube_scheduler *scheduler);
 void kube_scheduler_destroy(struct kube_scheduler *scheduler); /* NULL is fine */
 /* False if there is no such pod, or it isn't for this scheduler. */
 bool kube_scheduler_find(const struct kube_scheduler *scheduler, struct slice name_space, struct slice name,

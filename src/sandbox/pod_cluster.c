@@ -217,6 +217,12 @@ void pod_cluster_begin(struct pod_cluster *cluster)
 		start_later(&cluster->pods[i], cluster->workload->pods[i].start_ns);
 }
 
+void pod_cluster_end(struct pod_cluster *cluster)
+{
+	if (cluster->scheduler != NULL)
+		kube_scheduler_stop(cluster->scheduler);
+}
+
 void pod_cluster_destroy(struct pod_cluster *cluster)
 {
 	if (cluster == NULL)

@@ -62,6 +62,8 @@ struct pod_cluster_counters {
 struct pod_cluster *pod_cluster_create(struct loop *loop, const struct pod_cluster_options *options,
                                        const struct pod_cluster_handler *handler, void *context, struct error *err);
 void pod_cluster_begin(struct pod_cluster *cluster);
+/* The run is over: nobody places pods any more. */
+void pod_cluster_end(struct pod_cluster *cluster);
 void pod_cluster_destroy(struct pod_cluster *cluster); /* NULL is fine */
 
 const struct pod_workload *pod_cluster_workload(const struct pod_cluster *cluster);

@@ -64,6 +64,8 @@ void sandbox_finish(struct sandbox *sandbox, bool phase_complete, bool judged)
 	} else {
 		judge_phase_void(&sandbox->judge);
 	}
+	/* A scheduler whose extender ends would place pods unchecked. */
+	sandbox_pods_end(sandbox);
 	sandbox_agents_stop(sandbox);
 	if (sandbox->agents_running == 0)
 		loop_stop(sandbox->loop);

@@ -132,6 +132,7 @@ bool sandbox_pods_set_up(struct sandbox *sandbox, struct error *err);
 bool sandbox_pods_start(struct sandbox *sandbox, struct error *err);
 /* The extender is ready: pods may come. */
 void sandbox_pods_begin(struct sandbox *sandbox);
+void sandbox_pods_end(struct sandbox *sandbox);
 /* The run ends: what is true of each pod is compared with what the workload states. */
 void sandbox_pods_judge(struct sandbox *sandbox);
 /* Adds pods, capacity, extender and faults. */

@@ -74,6 +74,12 @@ void sandbox_pods_begin(struct sandbox *sandbox)
 	pod_cluster_begin(sandbox->pods);
 }
 
+void sandbox_pods_end(struct sandbox *sandbox)
+{
+	if (sandbox->pods != NULL)
+		pod_cluster_end(sandbox->pods);
+}
+
 void sandbox_pods_tear_down(struct sandbox *sandbox)
 {
 	sandbox_faults_stop(sandbox);

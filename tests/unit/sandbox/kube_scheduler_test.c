@@ -255,6 +255,24 @@ static void one_pod_is_tried_at_a_time(void **state)
 	close_setting(&setting);
 }
 
+static void once_stopped_it_places_nothing_though_its_call_fails(void **state)
+{
+	(void)state;
+	struct setting setting;
+
+	open_setting(&setting, false, false);
+	storage_scene_pod(&setting.storage, "web", NULL);
+	scene_advance(setting.storage.loop, 20);
+	assert_non_null(setting.extender.hanging);
+	kube_scheduler_stop(setting.scheduler);
+	storage_scene_pod(&setting.storage, "late", NULL);
+	scene_advance(setting.storage.loop, KUBE_SCHEDULER_TIMEOUT_MS + 100);
+	assert_null(setting.extender.hanging);
+	assert_false(find(&setting, "web").bound);
+	assert_int_equal(setting.extender.filters, 1);
+	close_setting(&setting);
+}
+
 static void volumes_are_made_on_the_node_before_the_pod_is_bound(void **state)
 {
 	(void)state;
@@ -328,6 +346,7 @@ int main(void)
 		cmocka_unit_test(a_failed_call_leaves_all_nodes_unless_the_extender_is_needed),
 		cmocka_unit_test(an_answer_that_doesnt_come_is_a_failure_after_15_seconds),
 		cmocka_unit_test(one_pod_is_tried_at_a_time),
+		cmocka_unit_test(once_stopped_it_places_nothing_though_its_call_fails),
 		cmocka_unit_test(volumes_are_made_on_the_node_before_the_pod_is_bound),
 		cmocka_unit_test(a_pod_without_its_claim_isnt_sent_and_one_that_is_deleted_is_forgotten),
 	};
