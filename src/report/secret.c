@@ -49,10 +49,3 @@ bool secret_buffer_init(struct buffer *buffer, size_t limit_bytes, struct error 
 	(void)buffer_reserve(buffer, limit_bytes);
 	return buffer_check(buffer, "a text with credentials", err);
 }
-
-void secret_buffer_destroy(struct buffer *buffer)
-{
-	if (buffer->data != NULL)
-		mbedtls_platform_zeroize(buffer->data, buffer->capacity);
-	buffer_destroy(buffer);
-}

@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/secret.h"
 #include "base/slice.h"
 
 /* A zeroed one is empty. */
@@ -29,10 +30,8 @@ struct slice secret_slice(const struct secret *secret);
 void secret_wipe_decoded(struct slice bytes, struct slice source);
 /*
  * A buffer for a text with secrets in it, with room for limit_bytes from the start. False when memory is short; then,
- * too, it may be destroyed.
+ * too, it may be destroyed (secret_destroy).
  */
 bool secret_buffer_init(struct buffer *buffer, size_t limit_bytes, struct error *err);
-/* Wipes all of it, then frees it. Also fine on a zeroed or destroyed one. */
-void secret_buffer_destroy(struct buffer *buffer);
 
 #endif

@@ -56,7 +56,7 @@ enum fault_kind faults_draw(struct faults *faults, enum fault_target target)
 {
 	uint64_t drawn, passed = 0;
 
-	if (faults->level == FAULTS_NONE || faults->quiet || target == FAULTS_OF_TIME)
+	if (faults->level == FAULTS_NONE || faults->suspended || target == FAULTS_OF_TIME)
 		return FAULT_NONE;
 	drawn = rng_between(&faults->rng, 0, THOUSAND);
 	for (size_t i = 0; i < FAULT_COUNT; i++) {
@@ -83,7 +83,7 @@ uint64_t faults_next_ns(struct faults *faults, enum fault_kind kind)
 
 bool faults_happen(struct faults *faults, enum fault_kind kind)
 {
-	if (faults->level == FAULTS_NONE || faults->quiet)
+	if (faults->level == FAULTS_NONE || faults->suspended)
 		return false;
 	faults->counts[kind]++;
 	return true;

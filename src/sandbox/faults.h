@@ -48,7 +48,7 @@ enum { FAULT_SLOW_MS_MIN = 200, FAULT_SLOW_MS_MAX = 800 };
 
 struct faults {
 	enum fault_level level;
-	bool quiet; /* for now there are none */
+	bool suspended;
 	struct rng rng;
 	unsigned counts[FAULT_COUNT];
 };
@@ -58,7 +58,7 @@ void faults_init(struct faults *faults, enum fault_level level, uint64_t seed);
 enum fault_kind faults_draw(struct faults *faults, enum fault_target target);
 /* How long until the fault comes the next time; 0: never. For FAULTS_OF_TIME. */
 uint64_t faults_next_ns(struct faults *faults, enum fault_kind kind);
-/* It comes now: true, and it is counted; false if all is quiet. */
+/* It comes now: true, and it is counted; false while they are suspended. */
 bool faults_happen(struct faults *faults, enum fault_kind kind);
 bool faults_comes_by_itself(enum fault_kind kind);
 /* How long something slow takes. */

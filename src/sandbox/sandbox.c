@@ -52,7 +52,7 @@ void sandbox_finish(struct sandbox *sandbox, bool phase_complete, bool judged)
 		loop_timer_stop(sandbox->loop, &sandbox->outages[i].end);
 	}
 	/* An end that nobody could foresee comes amid faults. */
-	if (sandbox->options->faults != FAULTS_NONE && !sandbox->faults.quiet)
+	if (sandbox->options->faults != FAULTS_NONE && !sandbox->faults.suspended)
 		judge_disturbed(&sandbox->judge, sandbox->duration_ns);
 	sandbox_faults_stop(sandbox);
 	sandbox_events_end(sandbox);

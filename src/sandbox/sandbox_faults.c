@@ -79,7 +79,7 @@ static void begin(void *context)
 {
 	struct sandbox *sandbox = context;
 
-	sandbox->faults.quiet = false;
+	sandbox->faults.suspended = false;
 	for (size_t i = 0; i < FAULT_COUNT; i++) {
 		struct sandbox_fault *fault = &sandbox->timed_faults[i];
 
@@ -95,7 +95,7 @@ void sandbox_faults_start(struct sandbox *sandbox)
 	faults_init(&sandbox->faults, sandbox->options->faults, sandbox->options->seed);
 	if (sandbox->options->faults == FAULTS_NONE)
 		return;
-	sandbox->faults.quiet = true;
+	sandbox->faults.suspended = true;
 	cluster_set_faults(sandbox->cluster, &sandbox->faults);
 	loop_timer_start(sandbox->loop, &sandbox->faults_timer, (uint64_t)FIRST_FAULT_MS * NS_PER_MS, begin, sandbox);
 }
@@ -104,7 +104,7 @@ static void calm_down(void *context)
 {
 	struct sandbox *sandbox = context;
 
-	sandbox->faults.quiet = true;
+	sandbox->faults.suspended = true;
 }
 
 void sandbox_faults_begin_phase(struct sandbox *sandbox)
@@ -118,7 +118,7 @@ void sandbox_faults_begin_phase(struct sandbox *sandbox)
 		return;
 	/* The first of them come a while after the start. */
 	if (sandbox->phase > 0)
-		sandbox->faults.quiet = false;
+		sandbox->faults.suspended = false;
 	if (sandbox->options->faults == FAULTS_HEAVY && !ends)
 		return;
 	until_ns = ends ? end_ns : until_ns;
@@ -136,5 +136,5 @@ void sandbox_faults_stop(struct sandbox *sandbox)
 		loop_timer_stop(sandbox->loop, &sandbox->timed_faults[i].timer);
 		loop_timer_stop(sandbox->loop, &sandbox->timed_faults[i].end_timer);
 	}
-	sandbox->faults.quiet = true;
+	sandbox->faults.suspended = true;
 }

@@ -77,9 +77,9 @@ static void append_node(struct buffer *out, struct slice head, size_t number, si
 	buffer_append_text(out, ",\"images\":[{}");
 	while (out->length - start + 260 < bytes)
 		buffer_append_format(out,
-		                     ",{\"names\":[\"registry.example.com/team/service-%zu@sha256:"
+		                     ",{\"names\":[\"upstream.example.com/team/service-%zu@sha256:"
 		                     "5d3a1f0f9c6e4c0d8b7a6958473625140f1e2d3c4b5a69788796a5b4c3d2e1f0\","
-		                     "\"registry.example.com/team/service-%zu:v1.24.7\"],\"sizeBytes\":%zu}",
+		                     "\"upstream.example.com/team/service-%zu:v1.24.7\"],\"sizeBytes\":%zu}",
 		                     out->length, number, out->length * 977);
 	buffer_append_text(out, "]}}");
 }

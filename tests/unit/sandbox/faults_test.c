@@ -92,10 +92,10 @@ static void while_it_is_quiet_nothing_comes(void **state)
 	struct faults faults;
 
 	faults_init(&faults, FAULTS_HEAVY, 1);
-	faults.quiet = true;
+	faults.suspended = true;
 	assert_int_equal(draw(&faults, FAULTS_OF_PLUGIN), 0);
 	assert_false(faults_happen(&faults, FAULT_MONITOR_CLOSED));
-	faults.quiet = false;
+	faults.suspended = false;
 	assert_true(faults_happen(&faults, FAULT_MONITOR_CLOSED));
 	assert_int_equal(faults.counts[FAULT_MONITOR_CLOSED], 1);
 }
