@@ -10,8 +10,8 @@
 const assert = require('assert').strict;
 const fs = require('fs');
 const http = require('http');
-const { execFileSync, spawn } = require('child_process');
-const { connect, sleep, waitFor } = require('./kube_api.js');
+const { execFileSync } = require('child_process');
+const { connect, sleep, spawnTracked, waitFor } = require('./kube_api.js');
 
 const [folder, prefix, apiUrl, ballast, control, controllerProgram] = process.argv.slice(2);
 const api = new URL(apiUrl);
@@ -89,7 +89,8 @@ let log = '';
 
 function startExtender(flags = [], environment = {}) {
 	log = '';
-	extender = spawn(ballast, ['extender', '--provisioner=csi-baremetal', `--listen-address=${prefix}.1`, `--healthip=${prefix}.1`, ...flags],
+	extender = spawnTracked(folder, 'extender', ballast,
+		['extender', '--provisioner=csi-baremetal', `--listen-address=${prefix}.1`, `--healthip=${prefix}.1`, ...flags],
 		{ stdio: ['ignore', 'pipe', 'inherit'], env: { KUBE_NODE_NAME: 'node-a', KUBERNETES_SERVICE_HOST: api.hostname,
 			KUBERNETES_SERVICE_PORT: api.port, BALLAST_SERVICEACCOUNT_DIR: `${folder}/account`, ...environment } });
 	extender.stdout.on('data', (part) => { log += part.toString().replaceAll('\\"', '"'); });
@@ -308,7 +309,8 @@ async function main() {
 	console.log('== credentials');
 	await kubeconfigs();
 	const output = fs.openSync(`${folder}/controller.log`, 'w');
-	const controller = spawn(controllerProgram, [`${folder}/peers.kubeconfig`], { stdio: ['ignore', output, output] });
+	const controller = spawnTracked(folder, 'reservation_controller', controllerProgram, [`${folder}/peers.kubeconfig`],
+		{ stdio: ['ignore', output, output] });
 
 	controller.on('exit', (status, signal) => {
 		if (signal !== 'SIGTERM' && status !== 0)
