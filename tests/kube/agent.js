@@ -9,9 +9,11 @@
 
 const fs = require('fs');
 const path = require('path');
+const http = require('http');
 const { execFileSync, spawn } = require('child_process');
 const { Guest, Plugin, makeVm, writeConfig } = require('../e2e/agent_peers.js');
 const { connect, sleep, waitFor } = require('./kube_api.js');
+const { checkQueries } = require('./queries.js');
 
 const [folder, prefix, apiUrl, ballast, control] = process.argv.slice(2);
 const api = new URL(apiUrl);
@@ -29,7 +31,8 @@ async function createVm(index, node = 'node-a', units = 1) {
 	const { status } = vm;
 
 	delete vm.status;
-	vm.metadata = { name: vm.metadata.name, labels: vm.metadata.labels };
+	vm.metadata = { name: vm.metadata.name, labels: vm.metadata.labels,
+		annotations: { 'autoscaling.neon.tech/billing-endpoint-id': `ep-${index}` } };
 	const created = await call('POST', VMS, vm);
 
 	await call('PUT', `${VMS}/vm-${index}/status`, { ...created, status });
@@ -95,9 +98,15 @@ function startAgent() {
 		c.scheduler.requestAtLeastEverySeconds = 2;
 		c.monitor.connectionRetryMinWaitSeconds = 1;
 		c.monitor.retryDeniedDownscaleSeconds = 1;
+		// Receivers that aren't there, and no room to wait for them: errors and losses are counted.
+		const often = { pushEverySeconds: 1, pushRequestTimeoutSeconds: 1, maxBatchSize: 2 };
+
+		Object.assign(c.billing, { collectEverySeconds: 1, accumulateEverySeconds: 2,
+			clients: { http: { url: `http://${prefix}.1:9`, ...often } } });
+		c.scalingEvents.clients = { s3: { endpoint: `http://${prefix}.1:9`, bucket: 'b', region: 'r', prefixInBucket: 'p', ...often } };
 	});
-	agent = spawn(ballast, ['agent', '--kube-events', `--listen-address=${prefix}.1`], { stdio: ['ignore', 'ignore', 'pipe'], env: {
-		CONFIG_PATH: config, K8S_NODE_NAME: 'node-a', K8S_POD_IP: `${prefix}.1`,
+	agent = spawn(ballast, ['agent', '--kube-events', `--listen-address=${prefix}.1`, '--event-queue-events=3', '--grace=0s'], { stdio: ['ignore', 'ignore', 'pipe'], env: {
+		AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret', CONFIG_PATH: config, K8S_NODE_NAME: 'node-a', K8S_POD_IP: `${prefix}.1`,
 		KUBERNETES_SERVICE_HOST: api.hostname, KUBERNETES_SERVICE_PORT: api.port,
 		BALLAST_SERVICEACCOUNT_DIR: `${folder}/account` } });
 	agent.stderr.on('data', (part) => { log += part; });
@@ -133,6 +142,32 @@ async function expectEvent(index, reason) {
 	console.log(`   Event of vm-${index}: ${event.reason}: ${event.message}`);
 }
 
+function page(port) {
+	return new Promise((resolve, reject) => {
+		http.get({ host: `${prefix}.1`, port, path: '/metrics', agent: false }, (response) => {
+			let text = '';
+
+			response.on('data', (part) => { text += part; });
+			response.on('end', () => resolve(text));
+		}).on('error', reject);
+	});
+}
+
+// Everything that can be counted has happened once: a permit in part, a denial, errors of receivers.
+async function monitoring(plugin) {
+	plugin.faults.set('vm-2-pod', (response, { resources }) =>
+		response.end(JSON.stringify({ permit: resources.mem === '1Gi' ? resources : { vCPUs: '500m', mem: '2Gi' } })));
+	guests.get(2).load = 0.9;
+	await waitFor('all kinds of counters', 30, async () => {
+		const text = await page(9100);
+
+		return ['scaling_partial_approvals_total{', 'scaling_full_denials_total{', 'billing_send_errors_total{',
+			'scalingevents_send_errors_total{', 'events_dropped_total{', 'scaling_latency_seconds_bucket{'].every((n) => text.includes(n));
+	});
+	checkQueries('agent', { metrics: await page(9100), 'vm-metrics': await page(9101) });
+	plugin.faults.delete('vm-2-pod');
+}
+
 const connections = (index) => guests.get(index).monitorConnections;
 
 async function course(plugin) {
@@ -154,6 +189,9 @@ async function course(plugin) {
 	if (guests.get(9).scrapes > 0)
 		throw new Error('a VM of another node was scraped');
 	noRightIsMissing();
+
+	console.log('== what alerts and dashboard ask for');
+	await monitoring(plugin);
 
 	console.log('== deleted, and created anew');
 	const before = connections(2);
