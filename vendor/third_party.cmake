@@ -12,7 +12,7 @@ function(add_llhttp target)
   target_include_directories(${target} SYSTEM PUBLIC ${llhttp_dir}/include)
 endfunction()
 
-# The parser alone; without its emitter. Its configure script would only tell it its version.
+# The parser alone; without its emitter. Its configure script would only tell it its version. It has no hooks for memory.
 set(libyaml_dir ${BALLAST_VENDOR_DIR}/libyaml)
 set(libyaml_sources ${libyaml_dir}/src/api.c ${libyaml_dir}/src/parser.c ${libyaml_dir}/src/reader.c
                     ${libyaml_dir}/src/scanner.c)
@@ -25,6 +25,8 @@ function(add_libyaml target)
   # Its assertions name their files; a compiler cache that was told a base folder compiles by relative paths.
   cmake_path(RELATIVE_PATH PROJECT_SOURCE_DIR BASE_DIRECTORY ${CMAKE_BINARY_DIR} OUTPUT_VARIABLE way_to_sources)
   target_compile_options(${target} PRIVATE -ffile-prefix-map=${way_to_sources}=.)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_compile_options(${target} PRIVATE -include ${PROJECT_SOURCE_DIR}/vendor/config/libyaml_memory.h)
   if(NOT instrumentation)
     target_compile_options(${target} PRIVATE -Os)
   endif()
@@ -58,6 +60,7 @@ endfunction()
 foreach(variant IN LISTS variants)
   add_llhttp(llhttp${variant})
   add_libyaml(libyaml${variant})
+  target_link_libraries(libyaml${variant} PRIVATE base${variant})
   add_mbedtls(mbedtls${variant})
   add_zlib(zlib${variant})
   foreach(library llhttp libyaml mbedtls zlib)
