@@ -22,6 +22,9 @@ function(add_libyaml target)
   target_include_directories(${target} SYSTEM PUBLIC ${libyaml_dir}/include)
   target_compile_definitions(${target} PRIVATE YAML_VERSION_MAJOR=0 YAML_VERSION_MINOR=2 YAML_VERSION_PATCH=5
                                                YAML_VERSION_STRING="0.2.5" _GNU_SOURCE)
+  # Its assertions name their files; a compiler cache that was told a base folder compiles by relative paths.
+  cmake_path(RELATIVE_PATH PROJECT_SOURCE_DIR BASE_DIRECTORY ${CMAKE_BINARY_DIR} OUTPUT_VARIABLE way_to_sources)
+  target_compile_options(${target} PRIVATE -ffile-prefix-map=${way_to_sources}=.)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(${target} PRIVATE -include ${PROJECT_SOURCE_DIR}/vendor/config/libyaml_memory.h)
   if(NOT instrumentation)

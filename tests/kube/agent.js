@@ -5,12 +5,15 @@
 //
 // FOLDER has pki/ca.crt, tokens/peers and peers.kubeconfig. CONTROL is a script: `CONTROL stop`, `CONTROL start` do so to the API server,
 // `CONTROL compact` makes etcd forget the past, `CONTROL token FILE` writes a fresh token of the agent's service account after making the
-// old one worthless. PARTS is kube.vm_parts.
+// old one worthless, `CONTROL certificate NAME SECONDS` a client certificate of it. PARTS is kube.vm_parts.
 'use strict';
 
+const fs = require('fs');
+const http = require('http');
 const { execFileSync } = require('child_process');
 const { writeConfig } = require('../e2e/agent_peers.js');
 const { connect, sleep, spawnTracked, waitFor } = require('./kube_api.js');
+const { checkQueries } = require('./queries.js');
 const { Parts, VMS, createNode, createVm } = require('./vm_parts.js');
 
 const [folder, prefix, apiUrl, ballast, control, partsProgram] = process.argv.slice(2);
@@ -62,7 +65,8 @@ async function allConnected() {
 let agent;
 let log = '';
 
-function startAgent() {
+function startAgent(more = { KUBERNETES_SERVICE_HOST: api.hostname, KUBERNETES_SERVICE_PORT: api.port,
+	BALLAST_SERVICEACCOUNT_DIR: `${folder}/account` }) {
 	const config = `${folder}/config.json`;
 
 	writeConfig(config, (c) => {
@@ -70,12 +74,29 @@ function startAgent() {
 		c.scheduler.requestAtLeastEverySeconds = 2;
 		c.monitor.connectionRetryMinWaitSeconds = 1;
 		c.monitor.retryDeniedDownscaleSeconds = 1;
+		// Receivers that aren't there, and no room to wait for them: errors and losses are counted.
+		const often = { pushEverySeconds: 1, pushRequestTimeoutSeconds: 1, maxBatchSize: 2 };
+
+		Object.assign(c.billing, { collectEverySeconds: 1, accumulateEverySeconds: 2,
+			clients: { http: { url: `http://${prefix}.1:9`, ...often } } });
+		c.scalingEvents.clients = { s3: { endpoint: `http://${prefix}.1:9`, bucket: 'b', region: 'r', prefixInBucket: 'p', ...often } };
 	});
-	agent = spawnTracked(folder, 'agent', ballast, ['agent', '--kube-events', `--listen-address=${prefix}.1`], { stdio: ['ignore', 'ignore', 'pipe'], env: {
-		CONFIG_PATH: config, K8S_NODE_NAME: 'node-a', K8S_POD_IP: `${prefix}.1`,
-		KUBERNETES_SERVICE_HOST: api.hostname, KUBERNETES_SERVICE_PORT: api.port,
-		BALLAST_SERVICEACCOUNT_DIR: `${folder}/account` } });
+	const args = ['agent', '--kube-events', `--listen-address=${prefix}.1`, '--event-queue-events=3', '--grace=0s'];
+
+	agent = spawnTracked(folder, 'agent', ballast, args, { stdio: ['ignore', 'ignore', 'pipe'], env: {
+		AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret', CONFIG_PATH: config, K8S_NODE_NAME: 'node-a', K8S_POD_IP: `${prefix}.1`, ...more } });
 	agent.stderr.on('data', (part) => { log += part; });
+}
+
+function page(port) {
+	return new Promise((resolve, reject) => {
+		http.get({ host: `${prefix}.1`, port, path: '/metrics', agent: false }, (response) => {
+			let text = '';
+
+			response.on('data', (part) => { text += part; });
+			response.on('end', () => resolve(text));
+		}).on('error', reject);
+	});
 }
 
 // ---- its rights ----
@@ -188,6 +209,18 @@ async function followLoad() {
 	noRightIsMissing();
 }
 
+// By now everything that can be counted has happened: a permit in part, a denial, errors of receivers.
+async function monitoring() {
+	console.log('== what alerts and dashboard ask for');
+	await waitFor('all kinds of counters', 30, async () => {
+		const text = await page(9100);
+
+		return ['scaling_partial_approvals_total{', 'scaling_full_denials_total{', 'billing_send_errors_total{',
+			'scalingevents_send_errors_total{', 'events_dropped_total{', 'scaling_latency_seconds_bucket{'].every((n) => text.includes(n));
+	});
+	checkQueries('agent', { metrics: await page(9100), 'vm-metrics': await page(9101) });
+}
+
 async function createAnew() {
 	console.log('== deleted, and created anew');
 	const { metadata: { uid }, status: { podName } } = await get('vm-2');
@@ -291,6 +324,38 @@ async function endWell() {
 		`${sum('downscalesApproved')} downscales, ${sum('downscalesDenied')} denied; NeonVM: ${written} writes, ${repeated} repeated, ${lists} lists`);
 }
 
+// Two files, of which the second is JSON; the certificate runs out, and is replaced after its key.
+async function byKubeconfig() {
+	console.log('== from outside, by a kubeconfig');
+	const good = 10; // seconds, within which the agent comes up
+
+	fs.mkdirSync(`${folder}/outside`);
+	fs.writeFileSync(`${folder}/outside/first`, 'current-context: outside\r\nusers:\r\n- name: agent\r\n' +
+		'  user:\r\n    client-certificate: agent.crt\r\n    client-key: agent.key\r\n');
+	fs.writeFileSync(`${folder}/second.json`, JSON.stringify({
+		clusters: [{ name: 'test', cluster: { server: `${apiUrl}/`, 'certificate-authority-data':
+			fs.readFileSync(`${folder}/pki/ca.crt`).toString('base64') } }],
+		users: [{ name: 'agent', user: { token: 'of no use' } }],
+		contexts: [{ name: 'outside', context: { cluster: 'test', user: 'agent' } }] }, null, '\t'));
+	execFileSync(control, ['certificate', `${folder}/outside/agent`, String(good)]);
+	const end = Date.now() + good * 1000;
+
+	log = '';
+	startAgent({ KUBECONFIG: `${folder}/nowhere:${folder}/outside/first:${folder}/second.json` });
+	await waitFor('the agent reaches its main loop', 10, () => log.includes('"msg":"Entering main loop"'));
+	execFileSync(control, ['certificate', `${folder}/new`, '3600']);
+	await sleep(Math.max(0, end - Date.now()) + 1500);
+	fs.renameSync(`${folder}/new.key`, `${folder}/outside/agent.key`);
+	await parts.demand('vm-0', 4);
+	await waitFor('a certificate that has run out is refused', 20, () => /Unauthorized|Unable to use the new client certificate/.test(log));
+	fs.renameSync(`${folder}/new.crt`, `${folder}/outside/agent.crt`);
+	await expectUnits('with a new certificate', 'vm-0', 4);
+	if (!log.includes('The client certificate has changed'))
+		throw new Error('nothing is said of the new certificate');
+	agent.kill('SIGKILL');
+	await agent.ended;
+}
+
 // Every right in deploy/agent-events is used: without it, the agent says which one it lacks.
 async function everyRightIsNeeded() {
 	let busy = true;
@@ -319,10 +384,12 @@ async function everyRightIsNeeded() {
 async function main() {
 	await begin();
 	await followLoad();
+	await monitoring();
 	await createAnew();
 	await restartServer();
 	await moveAway();
 	await endWell();
+	await byKubeconfig();
 	console.log('== every right is needed');
 	await everyRightIsNeeded();
 	const status = await parts.stop();

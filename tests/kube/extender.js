@@ -12,6 +12,7 @@ const fs = require('fs');
 const http = require('http');
 const { execFileSync } = require('child_process');
 const { connect, sleep, spawnTracked, waitFor } = require('./kube_api.js');
+const { checkQueries } = require('./queries.js');
 
 const [folder, prefix, apiUrl, ballast, control, controllerProgram] = process.argv.slice(2);
 const api = new URL(apiUrl);
@@ -193,6 +194,7 @@ async function pods() {
 	assert.equal(await nodeOf(rest), undefined, `${rest} has a node without a drive`);
 	assert.equal(await nodeOf('giant'), undefined);
 	console.log(`   ${rest} and giant wait`);
+	checkQueries('extender', { metrics: (await ask('GET', 8889, '/metrics')).text });
 	noRightIsMissing();
 }
 

@@ -83,7 +83,8 @@ async function createNode(call, name, units) {
 function createVm(call, name, node) {
 	const { apiVersion, kind, metadata, spec } = makeVm({ name });
 
-	return call('POST', VMS, { apiVersion, kind, metadata: { name, labels: metadata.labels },
+	return call('POST', VMS, { apiVersion, kind, metadata: { name, labels: metadata.labels,
+		annotations: { 'autoscaling.neon.tech/billing-endpoint-id': `ep-${name}` } },
 		spec: { ...spec, restartPolicy: 'Always', nodeSelector: { 'kubernetes.io/hostname': node } } });
 }
 
