@@ -10,7 +10,6 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/secret.h"
 #include "codec/yaml.h"
 #include "gen/kubeconfig.gen.h"
 #include "net/base64.h"
@@ -54,18 +53,18 @@ static bool read_file(struct file *file, struct error *err)
 	struct buffer text;
 	bool ok;
 
-	buffer_init(&text, KUBE_CONFIG_BYTES);
+	buffer_init_secret(&text, KUBE_CONFIG_BYTES);
 	ok = file_read(file->path, &text, err);
 	if (ok)
 		ok = (yaml_to_json(buffer_slice(&text), &file->json, err) && decode(file, err)) ||
 		     error_wrap(err, "%s", file->path);
-	secret_destroy(&text);
+	buffer_destroy(&text);
 	return ok;
 }
 
 static void close_file(struct file *file)
 {
-	secret_destroy(&file->json);
+	buffer_destroy(&file->json);
 	arena_destroy(&file->arena);
 }
 
@@ -109,8 +108,8 @@ static bool read_files(const char *paths, struct files *files, struct error *err
 		file->path[path.length] = '\0';
 		if (several && !file_exists(file->path))
 			continue;
-		buffer_init(&file->json, (size_t)2 * KUBE_CONFIG_BYTES);
-		arena_init(&file->arena, ARENA_BYTES);
+		buffer_init_secret(&file->json, (size_t)2 * KUBE_CONFIG_BYTES);
+		arena_init_secret(&file->arena, ARENA_BYTES);
 		files->count++;
 		if (!read_file(file, err))
 			return false;
@@ -204,7 +203,7 @@ static bool take_pem(const struct file *file, const char *field, struct slice pa
 {
 	char data_field[64];
 
-	buffer_init(&source->text, KUBE_CA_BYTES);
+	buffer_init_secret(&source->text, KUBE_CA_BYTES);
 	(void)snprintf(data_field, sizeof data_field, "%s-data", field);
 	if (data.length > 0)
 		return take_base64(file, data_field, data, source, err);
@@ -278,7 +277,7 @@ static bool take_user(const struct file *file, const struct kubeconfig_user *use
 
 	if (!refuse_unsupported(file, user, err))
 		return false;
-	buffer_init(&ret->token.text, KUBE_TOKEN_BYTES);
+	buffer_init_secret(&ret->token.text, KUBE_TOKEN_BYTES);
 	if (user->token_file.length > 0) { /* wins over a token, as for kubectl */
 		if (!take_path(file, "tokenFile", user->token_file, &ret->token, err))
 			return false;
@@ -342,8 +341,8 @@ bool kubeconfig_load(const char *paths, struct kubeconfig *ret, struct error *er
 
 void kubeconfig_destroy(struct kubeconfig *kubeconfig)
 {
-	secret_destroy(&kubeconfig->ca.text);
-	secret_destroy(&kubeconfig->token.text);
-	secret_destroy(&kubeconfig->certificate.text);
-	secret_destroy(&kubeconfig->key.text);
+	buffer_destroy(&kubeconfig->ca.text);
+	buffer_destroy(&kubeconfig->token.text);
+	buffer_destroy(&kubeconfig->certificate.text);
+	buffer_destroy(&kubeconfig->key.text);
 }
