@@ -12,7 +12,7 @@ function(add_llhttp target)
   target_include_directories(${target} SYSTEM PUBLIC ${llhttp_dir}/include)
 endfunction()
 
-# The parser alone; without its emitter. Its configure script would only tell it its version.
+# The parser alone; without its emitter. Its configure script would only tell it its version. It has no hooks for memory.
 set(libyaml_dir ${BALLAST_VENDOR_DIR}/libyaml)
 set(libyaml_sources ${libyaml_dir}/src/api.c ${libyaml_dir}/src/parser.c ${libyaml_dir}/src/reader.c
                     ${libyaml_dir}/src/scanner.c)
@@ -22,6 +22,8 @@ function(add_libyaml target)
   target_include_directories(${target} SYSTEM PUBLIC ${libyaml_dir}/include)
   target_compile_definitions(${target} PRIVATE YAML_VERSION_MAJOR=0 YAML_VERSION_MINOR=2 YAML_VERSION_PATCH=5
                                                YAML_VERSION_STRING="0.2.5" _GNU_SOURCE)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_compile_options(${target} PRIVATE -include ${PROJECT_SOURCE_DIR}/vendor/config/libyaml_memory.h)
   if(NOT instrumentation)
     target_compile_options(${target} PRIVATE -Os)
   endif()
@@ -60,6 +62,7 @@ endfunction()
 foreach(variant IN LISTS variants)
   add_llhttp(llhttp${variant})
   add_libyaml(libyaml${variant})
+  target_link_libraries(libyaml${variant} PRIVATE base${variant})
   add_mbedtls(mbedtls${variant})
   add_zlib(zlib${variant})
   foreach(library llhttp libyaml mbedtls zlib)

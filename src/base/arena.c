@@ -37,14 +37,15 @@ static struct arena_block *add_block(struct arena *arena, size_t needed)
 	if (room < sizeof *newest || needed > room - sizeof *newest)
 		return NULL;
 
-	bool own = needed >= OWN_BLOCK_BYTES;
+	bool split = memory_arenas_are_split();
+	bool own = !split && needed >= OWN_BLOCK_BYTES;
 	size_t total = newest == NULL ? BLOCK_LEAST_BYTES : 2 * (sizeof *newest + newest->size);
 
 	if (total > BLOCK_MOST_BYTES)
 		total = BLOCK_MOST_BYTES;
 	if (total > room)
 		total = room;
-	if (own || total < sizeof *newest + needed)
+	if (own || split || total < sizeof *newest + needed)
 		total = sizeof *newest + needed;
 
 	struct arena_block *block = memory_resize(NULL, total);
@@ -139,7 +140,7 @@ void arena_reset(struct arena *arena)
 
 	if (kept == NULL)
 		return;
-	if (sizeof *kept + kept->size > BLOCK_MOST_BYTES) {
+	if (sizeof *kept + kept->size > BLOCK_MOST_BYTES || memory_arenas_are_split()) {
 		arena_destroy(arena);
 		return;
 	}

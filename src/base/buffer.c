@@ -123,6 +123,14 @@ void buffer_append(struct buffer *buffer, const void *data, size_t length)
 	buffer->length += length;
 }
 
+void buffer_share_failure(struct buffer *buffer, const struct buffer *part)
+{
+	if (!part->failed || buffer->failed)
+		return;
+	buffer->failed = true;
+	buffer->no_memory = part->no_memory;
+}
+
 void buffer_append_slice(struct buffer *buffer, struct slice text)
 {
 	buffer_append(buffer, text.data, text.length);
