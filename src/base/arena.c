@@ -23,6 +23,12 @@ void arena_init(struct arena *arena, size_t limit_bytes)
 	*arena = (struct arena){ .limit_bytes = limit_bytes };
 }
 
+void arena_init_secret(struct arena *arena, size_t limit_bytes)
+{
+	arena_init(arena, limit_bytes);
+	arena->secret = true;
+}
+
 static struct arena_block *add_block(struct arena *arena, size_t needed)
 {
 	struct arena_block *newest = arena->newest;
@@ -110,11 +116,18 @@ bool arena_copy(struct arena *arena, struct slice text, struct slice *ret_copy)
 	return true;
 }
 
-static void release_from(struct arena_block *block)
+static void wipe(const struct arena *arena, struct arena_block *block)
+{
+	if (arena->secret)
+		explicit_bzero(block->data, block->used);
+}
+
+static void release_from(const struct arena *arena, struct arena_block *block)
 {
 	while (block != NULL) {
 		struct arena_block *older = block->older;
 
+		wipe(arena, block);
 		memory_release(block);
 		block = older;
 	}
@@ -131,7 +144,8 @@ void arena_reset(struct arena *arena)
 		arena_destroy(arena);
 		return;
 	}
-	release_from(kept->older);
+	release_from(arena, kept->older);
+	wipe(arena, kept);
 	kept->older = NULL;
 	kept->used = 0;
 	arena->used_bytes = sizeof *kept + kept->size;
@@ -140,7 +154,7 @@ void arena_reset(struct arena *arena)
 /* Keeps limit_bytes, so that the arena can be used again. */
 void arena_destroy(struct arena *arena)
 {
-	release_from(arena->newest);
+	release_from(arena, arena->newest);
 	arena->newest = NULL;
 	arena->used_bytes = 0;
 }

@@ -19,10 +19,13 @@ struct buffer {
 	size_t limit_bytes;
 	bool failed;
 	bool no_memory; /* why it failed: memory was short, else the limit was reached */
+	bool secret;    /* see buffer_init_secret */
 };
 
 /* Allocates nothing yet. */
 void buffer_init(struct buffer *buffer, size_t limit_bytes);
+/* For keys and tokens: what it held is overwritten wherever it leaves memory behind, also when it grows. */
+void buffer_init_secret(struct buffer *buffer, size_t limit_bytes);
 void buffer_destroy(struct buffer *buffer); /* also fine on a zeroed or destroyed one */
 void buffer_append(struct buffer *buffer, const void *data, size_t length);
 void buffer_append_slice(struct buffer *buffer, struct slice text);
