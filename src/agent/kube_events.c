@@ -1,7 +1,8 @@
 /*
- * A tally for each VM and reason says when an Event of it was sent last, and what has happened since that none has told
- * of. What is submitted is first counted there; if nothing speaks against it, all that is counted becomes one Event,
- * which goes to the queue. Whether a queued one arrives is known only later: if not, its count goes back to the tally.
+ * A tally for each VM and reason says when an Event of it was sent last, and what has happened since that none has
+ * told of. VMs are told apart by uid: what happened to one isn't counted for a later one of its name. What is
+ * submitted is first counted there; if nothing speaks against it, all that is counted becomes one Event, which goes to
+ * the queue. Whether a queued one arrives is known only later: if not, its count goes back to the tally.
  */
 #include "agent/kube_events.h"
 
@@ -23,7 +24,7 @@ enum {
 	REFUSED_S = 600, /* after a 403 */
 	TIMEOUT_S = 10,  /* of a request, retries included */
 
-	KEY_BYTES = 512,       /* two names of Kubernetes and a reason */
+	KEY_BYTES = 1024,      /* two names of Kubernetes, a uid and a reason */
 	PATH_BYTES = 1024,     /* a namespace has at most 63 bytes */
 	BODY_BYTES = 16384,    /* a message of 1024 bytes, escaped, and names */
 	REPLY_BYTES = 1 << 20, /* the Event, which isn't looked at */
@@ -54,7 +55,7 @@ struct kube_events {
 	struct kube_events_options options;
 	struct kube_event_sink sink;
 	struct token_bucket bucket;
-	struct table tallies; /* "namespace/name/reason" → struct tally */
+	struct table tallies; /* see append_key → struct tally */
 	struct sending *first_waiting, *last_waiting;
 	struct sending *under_way;
 	size_t waiting_count, under_way_count;
@@ -304,14 +305,20 @@ static uint64_t next_suffix(struct kube_events *events, int64_t now_ns)
 	return (uint64_t)events->last_suffix;
 }
 
-static struct sending *make_sending(struct kube_events *events, const struct kube_event *event, struct slice key,
-                                    const struct tally *tally, struct error *err)
+/* What an Event is about. */
+struct subject {
+	struct slice uid; /* empty: not known */
+	struct slice key; /* of its tally */
+};
+
+static struct sending *make_sending(struct kube_events *events, const struct kube_event *event,
+                                    const struct subject *subject, const struct tally *tally, struct error *err)
 {
 	const struct kube_events_options *options = &events->options;
 	int64_t now_ns = loop_wall_ns(options->loop);
 	const struct kube_event_facts facts = {
 		.event = event,
-		.uid = options->uid_of(options->context, event->namespace, event->name),
+		.uid = subject->uid,
 		.node_name = slice_of(options->node_name),
 		.count = tally->count,
 		.first_ns = tally->first_ns,
@@ -332,7 +339,7 @@ static struct sending *make_sending(struct kube_events *events, const struct kub
 	buffer_append_text(&sending->path, "/api/v1/namespaces/");
 	http_append_escaped(&sending->path, event->namespace);
 	buffer_append_text(&sending->path, "/events");
-	sending->key = memory_copy_text(key.data, key.length);
+	sending->key = memory_copy_text(subject->key.data, subject->key.length);
 	if (sending->key == NULL)
 		error_set(err, ERROR_NO_MEMORY, "out of memory");
 	else if (buffer_check(&sending->path, "the path of an Event", err) &&
@@ -351,10 +358,11 @@ static bool may_send(struct kube_events *events, const struct tally *tally)
 	       token_bucket_wait(&events->bucket, now_ns) == 0;
 }
 
-static bool take_event(struct kube_events *events, const struct kube_event *event, struct slice key, struct error *err)
+static bool take_event(struct kube_events *events, const struct kube_event *event, const struct subject *subject,
+                       struct error *err)
 {
 	uint64_t now_ns = loop_now_ns(events->options.loop);
-	struct tally *tally = find_tally(events, key, err);
+	struct tally *tally = find_tally(events, subject->key, err);
 	struct sending *sending;
 
 	if (tally == NULL)
@@ -362,7 +370,7 @@ static bool take_event(struct kube_events *events, const struct kube_event *even
 	add_to_tally(tally, 1, loop_wall_ns(events->options.loop));
 	if (!may_send(events, tally))
 		return true;
-	sending = make_sending(events, event, key, tally, err);
+	sending = make_sending(events, event, subject, tally, err);
 	if (sending == NULL)
 		return false;
 	(void)token_bucket_take(&events->bucket, now_ns);
@@ -374,16 +382,25 @@ static bool take_event(struct kube_events *events, const struct kube_event *even
 	return true;
 }
 
+/* "namespace/name/uid/reason": a VM that is made anew under an old name is another one. */
+static void append_key(const struct kube_event *event, struct slice uid, struct buffer *key)
+{
+	buffer_append_format(key, "%.*s/%.*s/%.*s/%s", SLICE_ARGS(event->namespace), SLICE_ARGS(event->name),
+	                     SLICE_ARGS(uid), kube_event_reason_name(event->reason));
+}
+
 static void submit(void *context, const struct kube_event *event)
 {
 	struct kube_events *events = context;
+	const struct kube_events_options *options = &events->options;
+	struct subject subject = { .uid = options->uid_of(options->context, event->namespace, event->name) };
 	struct buffer key;
 	struct error err;
 
 	buffer_init(&key, KEY_BYTES);
-	buffer_append_format(&key, "%.*s/%.*s/%s", SLICE_ARGS(event->namespace), SLICE_ARGS(event->name),
-	                     kube_event_reason_name(event->reason));
-	if (!buffer_check(&key, "the names of an Event", &err) || !take_event(events, event, buffer_slice(&key), &err))
+	append_key(event, subject.uid, &key);
+	subject.key = buffer_slice(&key);
+	if (!buffer_check(&key, "the names of an Event", &err) || !take_event(events, event, &subject, &err))
 		log_failure(events, &err);
 	buffer_destroy(&key);
 }

@@ -23,7 +23,10 @@ struct kube_events_options {
 	struct loop *loop;
 	struct kube_client *client;
 	const char *node_name;
-	/* The VM's uid, or the empty slice: `kubectl describe` finds only Events with it. Valid until the next turn. */
+	/*
+	 * The VM's uid, or the empty slice: `kubectl describe` finds only Events with it, and counts start anew with another
+	 * one. Valid until the next turn.
+	 */
 	struct slice (*uid_of)(void *context, struct slice namespace, struct slice name);
 	void *context;
 	struct logger logger;

@@ -153,6 +153,21 @@ static void append_padded(struct slice cell, size_t width, bool is_last, struct 
 		buffer_append_char(out, '\n');
 }
 
+static void append_row(const struct status_line_vm *vm, const size_t widths[COLUMN_COUNT], int64_t now_ns,
+                       struct buffer *cell, struct buffer *out)
+{
+	for (size_t column = 0; column < COLUMN_COUNT; column++) {
+		buffer_clear(cell);
+		append_cell(vm, column, now_ns, cell);
+		append_padded(buffer_slice(cell), widths[column], column + 1 == COLUMN_COUNT, out);
+	}
+}
+
+static bool is_well(const struct status_line_vm *vm)
+{
+	return slice_equal_text(vm->state, "ok");
+}
+
 void status_table_append(const struct status *status, int64_t now_ns, struct buffer *out)
 {
 	size_t widths[COLUMN_COUNT], stuck = 0;
@@ -172,11 +187,12 @@ void status_table_append(const struct status *status, int64_t now_ns, struct buf
 		append_padded(slice_of(HEADINGS[column]), widths[column], column + 1 == COLUMN_COUNT, out);
 	for (size_t i = 0; i < status->vm_count; i++) {
 		stuck += status->vms[i].stuck;
-		for (size_t column = 0; column < COLUMN_COUNT; column++) {
-			buffer_clear(&cell);
-			append_cell(&status->vms[i], column, now_ns, &cell);
-			append_padded(buffer_slice(&cell), widths[column], column + 1 == COLUMN_COUNT, out);
-		}
+		if (!is_well(&status->vms[i]))
+			append_row(&status->vms[i], widths, now_ns, &cell, out);
+	}
+	for (size_t i = 0; i < status->vm_count; i++) {
+		if (is_well(&status->vms[i]))
+			append_row(&status->vms[i], widths, now_ns, &cell, out);
 	}
 	buffer_append_format(out, "%zu VM%s, %zu stuck%s\n", status->vm_count, status->vm_count == 1 ? "" : "s", stuck,
 	                     status->stopped ? "; the agent is shutting down" : "");

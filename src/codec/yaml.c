@@ -10,7 +10,8 @@
 
 #include "codec/json_writer.h"
 
-enum container { IN_DOCUMENT, IN_SEQUENCE, IN_MAPPING_KEY, IN_MAPPING_VALUE };
+/* BEHIND_DOCUMENT: what a "---" at the end of a text begins is a document too, but must have nothing in it. */
+enum container { IN_DOCUMENT, BEHIND_DOCUMENT, IN_SEQUENCE, IN_MAPPING_KEY, IN_MAPPING_VALUE };
 
 struct conversion {
 	yaml_parser_t parser;
@@ -131,6 +132,9 @@ static bool take_scalar(struct conversion *conversion, const yaml_event_t *event
 {
 	enum container *top = &conversion->stack[conversion->depth];
 
+	if (*top == BEHIND_DOCUMENT)
+		return (event->data.scalar.plain_implicit != 0 && event->data.scalar.length == 0) ||
+		       refuse(event, "a second document", err);
 	if (*top == IN_MAPPING_KEY) {
 		if (is_merge_key(event))
 			return refuse(event, "a merge key (<<), which isn't supported", err);
@@ -146,6 +150,8 @@ static bool take_scalar(struct conversion *conversion, const yaml_event_t *event
 static bool open_container(struct conversion *conversion, const yaml_event_t *event, enum container container,
                            struct error *err)
 {
+	if (conversion->stack[conversion->depth] == BEHIND_DOCUMENT)
+		return refuse(event, "a second document", err);
 	if (conversion->stack[conversion->depth] == IN_MAPPING_KEY)
 		return refuse(event, "a key that isn't a scalar", err);
 	if (conversion->depth == YAML_DEPTH)
@@ -181,7 +187,7 @@ static bool take(struct conversion *conversion, const yaml_event_t *event, struc
 	switch (event->type) {
 	case YAML_DOCUMENT_START_EVENT:
 		if (conversion->documents++ > 0)
-			return refuse(event, "a second document", err);
+			conversion->stack[0] = BEHIND_DOCUMENT;
 		return true;
 	case YAML_ALIAS_EVENT:
 		return refuse(event, "an alias (*name), which isn't supported", err);

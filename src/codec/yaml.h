@@ -24,7 +24,7 @@ enum {
  * that it has in the text: who finds something wrong in the JSON can name the line. An empty text is null. The text is UTF-8,
  * or UTF-16 with a byte order mark, as a Windows shell writes it. The buffer's limit bounds the JSON. Errors are ERROR_SYNTAX
  * with "line N: …"; what is legal YAML but refused is named: aliases (a small text could expand without end), merge keys,
- * several documents, keys that aren't scalars.
+ * several documents (empty ones behind the first are passed over), keys that aren't scalars.
  */
 bool yaml_to_json(struct slice text, struct buffer *json, struct error *err);
 

@@ -3,7 +3,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "extender/listening.h"
+#include "extender/not_found.h"
 #include "extender/process_limits.h"
 #include "extender/readiness_file.h"
 
@@ -49,7 +49,7 @@ static void on_request(void *context, struct http_call *call)
 	else if (slice_equal_text(path, "/readyz"))
 		answer_ready(health, call);
 	else
-		listening_answer_not_found(call);
+		not_found_answer(call);
 }
 
 static void on_error(void *context, const struct error *err)
@@ -75,7 +75,7 @@ struct health *health_start(const struct health_options *options, struct error *
 		return NULL;
 	}
 	health->options = *options;
-	health->http = listening_start(options->loop, &settings, &HANDLER, health, err);
+	health->http = http_server_start(options->loop, &settings, &HANDLER, health, err);
 	if (health->http == NULL) {
 		memory_release(health);
 		return NULL;

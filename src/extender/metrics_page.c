@@ -2,7 +2,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "extender/listening.h"
+#include "extender/not_found.h"
 #include "extender/process_limits.h"
 #include "metrics/registry.h"
 
@@ -33,7 +33,7 @@ static void on_request(void *context, struct http_call *call)
 	if (slice_equal_text(http_call_path(call), server->options.path))
 		metrics_page_answer(server->options.metrics, &server->options.logger, call);
 	else
-		listening_answer_not_found(call);
+		not_found_answer(call);
 }
 
 static void on_error(void *context, const struct error *err)
@@ -59,7 +59,7 @@ struct metrics_page_server *metrics_page_start(const struct metrics_page_options
 		return NULL;
 	}
 	server->options = *options;
-	server->http = listening_start(options->loop, &settings, &HANDLER, server, err);
+	server->http = http_server_start(options->loop, &settings, &HANDLER, server, err);
 	if (server->http == NULL) {
 		memory_release(server);
 		return NULL;

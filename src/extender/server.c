@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "extender/call_log.h"
-#include "extender/listening.h"
 #include "extender/metrics_page.h"
+#include "extender/not_found.h"
 #include "extender/process_limits.h"
 
 enum route { ROUTE_FILTER, ROUTE_PRIORITIZE, ROUTE_BIND, ROUTE_METRICS, ROUTE_NOT_FOUND };
@@ -247,7 +247,7 @@ static void on_request(void *context, struct http_call *http)
 		break;
 	case ROUTE_NOT_FOUND:
 		free_call(call);
-		listening_answer_not_found(http);
+		not_found_answer(http);
 		break;
 	}
 }
@@ -447,7 +447,7 @@ struct extender_server *extender_server_start(const struct extender_server_optio
 		return NULL;
 	}
 	server->options = *options;
-	server->http = listening_start(options->environment->loop, &settings, &HANDLER, server, err);
+	server->http = http_server_start(options->environment->loop, &settings, &HANDLER, server, err);
 	if (server->http == NULL) {
 		memory_release(server);
 		return NULL;

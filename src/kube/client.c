@@ -130,6 +130,7 @@ static bool use_kubeconfig(struct kube_client *client, const struct kube_client_
 struct kube_client *kube_client_create(struct loop *loop, const struct kube_client_options *options, struct error *err)
 {
 	struct kube_client *client = memory_allocate(sizeof *client);
+
 	if (client == NULL) {
 		error_set(err, ERROR_NO_MEMORY, "no memory for the Kubernetes client");
 		return NULL;
@@ -216,6 +217,5 @@ void kube_client_refresh(struct kube_client *client, bool now)
 		return;
 	client->token_number++;
 	if (!set_authorization(client, &err))
-		log_error(&client->credentials.logger, "Unable to use the service account token",
-		          log_error_field(&err));
+		log_error(&client->credentials.logger, "Unable to use the new token", log_error_field(&err));
 }

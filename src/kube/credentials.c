@@ -87,7 +87,9 @@ static bool load_token(struct kube_credentials *credentials, uint64_t now_ns, bo
 static void report_token(struct kube_credentials *credentials, const struct error *err)
 {
 	if (!credentials->token_failing)
-		log_warn(&credentials->logger, "Unable to read the service account token",
+		log_warn(&credentials->logger,
+		         credentials->from_kubeconfig ? "Unable to read the kubeconfig's token file"
+		                                      : "Unable to read the service account token",
 		         log_text("path", credentials->token_path), log_error_field(err));
 	credentials->token_failing = true;
 }
@@ -169,6 +171,7 @@ bool kube_credentials_init_from(struct kube_credentials *credentials, const stru
                                 const struct logger *logger, uint64_t now_ns, struct error *err)
 {
 	set_up(credentials, logger);
+	credentials->from_kubeconfig = true;
 	if (take_token(credentials, &kubeconfig->token, now_ns, err) &&
 	    take_source(&kubeconfig->ca, credentials->ca_path, &credentials->ca, err) &&
 	    take_source(&kubeconfig->certificate, credentials->certificate_path, &credentials->certificate, err) &&

@@ -30,6 +30,7 @@ struct kube_credentials {
 	struct buffer certificate, key; /* the client's; both empty: none */
 	uint64_t token_read_ns;
 	bool token_read;                                     /* token_read_ns says when */
+	bool from_kubeconfig;                                /* rather than a service account; for messages */
 	bool token_failing, ca_failing, certificate_failing; /* it was logged */
 	struct logger logger;
 };

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/secret.h"
 #include "kube/kubeconfig_files.h"
 #include "net/base64.h"
 #include "net/http_client.h"
@@ -47,8 +46,11 @@ static bool take_base64(const struct kubeconfig_entry *entry, const char *field,
 {
 	struct error cause;
 
-	if (!base64_decode(data, &source->text, &cause))
-		return refuse(entry, field, data, cause.code == ERROR_SYNTAX ? "this is no base64" : cause.text, err);
+	if (!base64_decode(data, &source->text, &cause)) {
+		(void)refuse(entry, field, data, cause.code == ERROR_SYNTAX ? "this is no base64" : cause.text, err);
+		err->code = cause.code;
+		return false;
+	}
 	source->kind = KUBE_SOURCE_INLINE;
 	return true;
 }
@@ -114,6 +116,14 @@ static bool take_cluster(const struct kubeconfig_entry *entry, const struct kube
 	                cluster->certificate_authority_data, &ret->ca, err);
 }
 
+/* A list or map as it was written; an empty one says as much as none. */
+static struct slice unless_empty(struct slice container)
+{
+	struct slice inner = container.length > 2 ? slice_from(container.data + 1, container.length - 2) : SLICE("");
+
+	return slice_trim(inner).length > 0 ? container : SLICE("");
+}
+
 static bool refuse_unsupported(const struct kubeconfig_entry *entry, const struct kubeconfig_user *user,
                                struct error *err)
 {
@@ -131,12 +141,12 @@ static bool refuse_unsupported(const struct kubeconfig_entry *entry, const struc
 		{ "password", user->password, PASSWORDS },
 		{ "as", user->act_as, IMPERSONATION },
 		{ "as-uid", user->act_as_uid, IMPERSONATION },
-		{ "as-groups", user->act_as_groups, IMPERSONATION },
-		{ "as-user-extra", user->act_as_user_extra, IMPERSONATION },
+		{ "as-groups", unless_empty(user->act_as_groups), IMPERSONATION },
+		{ "as-user-extra", unless_empty(user->act_as_user_extra), IMPERSONATION },
 	};
 
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-		if (fields[i].value.length > 0 && !slice_equal_text(fields[i].value, "[]"))
+		if (fields[i].value.length > 0)
 			return refuse(entry, fields[i].field, fields[i].value, fields[i].advice, err);
 	return true;
 }

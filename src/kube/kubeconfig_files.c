@@ -12,7 +12,6 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/secret.h"
 #include "codec/yaml.h"
 
 /* Decoded structs and tokens of the JSON text. */
@@ -144,7 +143,7 @@ void kubeconfig_files_close(struct kubeconfig_files *files)
 
 /* ---- looking up ---- */
 
-/* A list of any of the three kinds. */
+/* One of a file's three lists. */
 struct list {
 	const char *kind;
 	const void *items; /* each begins with its name */
@@ -152,94 +151,83 @@ struct list {
 	size_t item_bytes;
 };
 
-static struct slice name_at(const struct list *list, size_t index)
+static struct list clusters_of(const struct kubeconfig_config *config)
 {
-	const void *item = (const char *)list->items + index * list->item_bytes;
-
-	return *(const struct slice *)item;
+	return (struct list){ "cluster", config->clusters, config->clusters_count, sizeof *config->clusters };
 }
 
-/* The first item of the name, from `at` on. */
+static struct list users_of(const struct kubeconfig_config *config)
+{
+	return (struct list){ "user", config->users, config->users_count, sizeof *config->users };
+}
+
+static struct list contexts_of(const struct kubeconfig_config *config)
+{
+	return (struct list){ "context", config->contexts, config->contexts_count, sizeof *config->contexts };
+}
+
+static const void *item_at(const struct list *list, size_t index)
+{
+	return (const char *)list->items + index * list->item_bytes;
+}
+
+/* The first item of the name, from `at` on; the count without one. */
 static size_t find_name(const struct list *list, size_t at, struct slice name)
 {
-	while (at < list->count && !slice_equal(name_at(list, at), name))
+	while (at < list->count && !slice_equal(*(const struct slice *)item_at(list, at), name))
 		at++;
 	return at;
 }
 
-/* False at once if there are two of the name, which leaves open who is meant; without one, *ret_index is the count. */
-static bool find_in(const struct kubeconfig_file *file, const struct list *list, struct slice name,
-                    struct kubeconfig_entry *ret_entry, size_t *ret_index, struct error *err)
+/* In the first file that has one. Two of the name in it leave open which is meant. */
+static const void *find(const struct kubeconfig_files *files, struct list (*list_of)(const struct kubeconfig_config *),
+                        struct slice name, struct kubeconfig_entry *ret_entry, struct error *err)
 {
-	size_t at = find_name(list, 0, name);
+	struct list list = { 0 };
 
-	*ret_index = at;
-	if (at >= list->count)
-		return true;
-	*ret_entry =
-		(struct kubeconfig_entry){ .file = file, .kind = list->kind, .index = at, .name = name_at(list, at) };
-	if (find_name(list, at + 1, name) < list->count)
-		return error_set(err, ERROR_SYNTAX, "%s: there are two %ss \"%.*s\"", file->path, list->kind,
-		                 SLICE_ARGS(name));
-	return true;
-}
+	for (size_t i = 0; i < files->count; i++) {
+		const struct kubeconfig_file *file = &files->items[i];
+		size_t at;
 
-static void report_missing(const struct kubeconfig_files *files, const char *kind, struct slice name, struct error *err)
-{
-	(void)error_set(err, ERROR_SYNTAX, "%s: there is no %s \"%.*s\"", files->items[0].path, kind, SLICE_ARGS(name));
+		list = list_of(&file->config);
+		at = find_name(&list, 0, name);
+		if (at == list.count)
+			continue;
+		if (find_name(&list, at + 1, name) < list.count) {
+			error_set(err, ERROR_SYNTAX, "%s: there are two %ss \"%.*s\"", file->path, list.kind,
+			          SLICE_ARGS(name));
+			return NULL;
+		}
+		*ret_entry =
+			(struct kubeconfig_entry){ file, list.kind, at, *(const struct slice *)item_at(&list, at) };
+		return item_at(&list, at);
+	}
+	error_set(err, ERROR_SYNTAX, "%s: there is no %s \"%.*s\"", files->items[0].path, list.kind, SLICE_ARGS(name));
+	return NULL;
 }
 
 const struct kubeconfig_cluster *kubeconfig_files_cluster(const struct kubeconfig_files *files, struct slice name,
                                                           struct kubeconfig_entry *ret_entry, struct error *err)
 {
-	for (size_t i = 0; i < files->count; i++) {
-		const struct kubeconfig_config *config = &files->items[i].config;
-		const struct list list = { "cluster", config->clusters, config->clusters_count,
-			                   sizeof *config->clusters };
-		size_t index;
+	const struct kubeconfig_named_cluster *found = find(files, clusters_of, name, ret_entry, err);
 
-		if (!find_in(&files->items[i], &list, name, ret_entry, &index, err))
-			return NULL;
-		if (index < list.count)
-			return &config->clusters[index].cluster;
-	}
-	report_missing(files, "cluster", name, err);
-	return NULL;
+	return found != NULL ? &found->cluster : NULL;
 }
 
 const struct kubeconfig_user *kubeconfig_files_user(const struct kubeconfig_files *files, struct slice name,
                                                     struct kubeconfig_entry *ret_entry, struct error *err)
 {
-	for (size_t i = 0; i < files->count; i++) {
-		const struct kubeconfig_config *config = &files->items[i].config;
-		const struct list list = { "user", config->users, config->users_count, sizeof *config->users };
-		size_t index;
+	const struct kubeconfig_named_user *found = find(files, users_of, name, ret_entry, err);
 
-		if (!find_in(&files->items[i], &list, name, ret_entry, &index, err))
-			return NULL;
-		if (index < list.count)
-			return &config->users[index].user;
-	}
-	report_missing(files, "user", name, err);
-	return NULL;
+	return found != NULL ? &found->user : NULL;
 }
 
 const struct kubeconfig_context *kubeconfig_files_context(const struct kubeconfig_files *files, struct slice name,
                                                           struct kubeconfig_entry *ret_entry, struct error *err)
 {
-	for (size_t i = 0; i < files->count; i++) {
-		const struct kubeconfig_config *config = &files->items[i].config;
-		const struct list list = { "context", config->contexts, config->contexts_count,
-			                   sizeof *config->contexts };
-		size_t index;
+	const struct kubeconfig_named_context *found = find(files, contexts_of, name, ret_entry, err);
 
-		if (!find_in(&files->items[i], &list, name, ret_entry, &index, err))
-			return NULL;
-		if (index < list.count)
-			return &config->contexts[index].context;
-	}
-	report_missing(files, "context", name, err);
-	return NULL;
+	return found != NULL ? &found->context : NULL;
 }
 
 /* ---- places ---- */

@@ -80,7 +80,10 @@ enum socket_result { SOCKET_OK, SOCKET_AGAIN, SOCKET_END, SOCKET_FAILED };
  */
 struct socket *loop_connect(struct loop *loop, const struct address *address, const struct address *local,
                             const struct socket_handler *handler, void *context, struct error *err);
-/* Listens; on_readable tells that socket_accept has something. Port 0 takes a free one, see socket_local_address. */
+/*
+ * Listens; on_readable tells that socket_accept has something. Port 0 takes a free one, see socket_local_address. "::" stands
+ * for all addresses, IPv4's too, and for those alone on a machine without IPv6.
+ */
 struct socket *loop_listen(struct loop *loop, const struct address *address, const struct socket_handler *handler,
                            void *context, struct error *err);
 

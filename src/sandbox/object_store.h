@@ -113,8 +113,8 @@ bool object_store_delete(struct object_store *store, struct stored_object *curre
                          bool *ret_gone, struct error *err);
 
 /*
- * For a store that follows another server: the object as it is there, added or put in the place of the one of that name. All of root is taken as
- * it stands, uid and marks of deletion too, but for resourceVersion, which is this store's own.
+ * For a store that follows another server: the object as it is there, added or put in the place of the one of that name. All
+ * of root is taken as it stands, uid and marks of deletion too, but for resourceVersion, which is this store's own.
  */
 bool object_store_mirror(struct object_store *store, const struct resource_kind *kind, struct json_node *root,
                          struct arena *arena, struct error *err);

@@ -132,11 +132,11 @@ timeout 10 "$ballast" status --url "$base/b" --watch --interval 100ms 2>"$work/e
 # On a terminal, each stands in the place of the one before.
 TERM=xterm timeout 2 script -qec "'$ballast' status --url '$base/b' --watch --interval 100ms" /dev/null </dev/null >"$work/out" 2>&1
 [ "$(grep -c "$(printf '\033\\[H')VM " "$work/out")" -ge 4 ] || fail "on a terminal: $(cat -v "$work/out")"
-# What doesn't fit the window is left out, but for the sum.
+# What doesn't fit the window is left out, but for what isn't ok and the sum.
 TERM=xterm timeout 2 script -qec "stty rows 6 columns 20; '$ballast' status --url '$base/many' --watch --interval 200ms" /dev/null \
 	</dev/null >"$work/out" 2>&1
 tr -d '\r' <"$work/out" | sed "s/$(printf '\033')\[[0-9]*[A-Z]//g" >"$work/frames"
-[ "$(head -n 5 "$work/frames")" = "$(printf 'VM                S\napps/vm-a         o\napps/vm-b         s\n… and 2 more\n4 VMs, 1 stuck; the')" ] || fail "a small window: $(cat -v "$work/out")"
+[ "$(head -n 5 "$work/frames")" = "$(printf 'VM                S\napps/vm-b         s\napps/vm-c         p\n… and 2 more\n4 VMs, 1 stuck; the')" ] || fail "a small window: $(cat -v "$work/out")"
 [ "$(sed -n 9,10p "$work/frames")" = "$(sed -n 4,5p "$work/frames")" ] || fail "a small window: $(cat -v "$work/out")"
 # A complaint at the start doesn't go with what was on the screen.
 TERM=xterm script -qec "'$ballast' status --url '$base/405' --watch" /dev/null </dev/null >"$work/out" 2>&1

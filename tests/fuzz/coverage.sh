@@ -44,7 +44,7 @@ sources_of() {
 	kube_watch)
 		echo 'src/kube/call.c src/kube/error_reply.c src/kube/object_set.c src/kube/watch_*.c src/agent/vm_watch_object.c'
 		;;
-	kubeconfig) echo 'src/kube/kubeconfig.c src/kube/credentials.c src/codec/yaml.c' ;;
+	kubeconfig) echo 'src/kube/kubeconfig*.c src/kube/credentials.c src/codec/yaml.c' ;;
 	late_2023) echo 'src/agent/plugin_messages.c src/agent/plugin_versions.c src/agent/scrape_lines.c' ;;
 	metrics_text) echo 'src/metrics/text_*.c src/agent/core/metrics_input.c' ;;
 	monitor_messages) echo 'src/agent/monitor_messages.c' ;;

@@ -1,11 +1,13 @@
 /*
- * What runs VMs, before a real API server: the sandbox's NeonVM controller with its hypervisors and kubelets, a guest with metrics page and
- * vm-monitor in each VM that runs, and the scheduler plugin, with the capacity of the cluster's nodes, in a pod of its own.
+ * What runs VMs, before a real API server: the sandbox's NeonVM controller with its hypervisors and kubelets, a guest
+ * with metrics page and vm-monitor in each VM that runs, and the scheduler plugin, with the capacity of the cluster's
+ * nodes, in a pod of its own.
  *
  *   kube.vm_parts KUBECONFIG PREFIX SPEED
  *
- * PREFIX is the first three numbers of addresses of its own ("127.1.2"): the plugin is on .3, the control page on .2, VMs on .10 and up. The typical
- * times of controller and plugin are divided by SPEED. A VM runs on the node that its nodeSelector names, as it has no scheduler.
+ * PREFIX is the first three numbers of addresses of its own ("127.1.2"): the plugin is on .3, the control page on .2,
+ * VMs on .10 and up. The typical times of controller and plugin are divided by SPEED. A VM runs on the node that its
+ * nodeSelector names, as it has no scheduler.
  *
  * Prints "ready", then what happens; ends with SIGTERM, or with whoever started it. The control page, port 8080:
  *

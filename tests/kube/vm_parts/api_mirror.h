@@ -1,10 +1,11 @@
 /*
- * Keeps an object store of the sandbox and a real API server at one: what the server says of nodes, VirtualMachines and runner pods comes into
- * the store, and whatever the sandbox's parts change there is carried to the server. So the parts, which know nothing but the store, work on a
- * real cluster.
+ * Keeps an object store of the sandbox and a real API server at one: what the server says of nodes, VirtualMachines and
+ * runner pods comes into the store, and whatever the sandbox's parts change there is carried to the server. So the
+ * parts, which know nothing but the store, work on a real cluster.
  *
- * They see their own changes at once. While some of them are on their way, what the server says of that object waits: it would take it back in
- * time. Changes go out as merge patches of what differs, so that they never collide with those of others, and need no version.
+ * They see their own changes at once. While some of them are on their way, what the server says of that object waits:
+ * it would take it back in time. Changes go out as merge patches of what differs, so that they never collide with those
+ * of others, and need no version.
  */
 #ifndef BALLAST_TESTS_KUBE_API_MIRROR_H
 #define BALLAST_TESTS_KUBE_API_MIRROR_H

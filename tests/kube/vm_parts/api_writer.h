@@ -1,6 +1,6 @@
 /*
- * Writes to a real API server, in order and one at a time; each is repeated until the server has taken it or has said what is wrong with it, also
- * over a restart of the server.
+ * Writes to a real API server, in order and one at a time; each is repeated until the server has taken it or has said
+ * what is wrong with it, also over a restart of the server.
  */
 #ifndef BALLAST_TESTS_KUBE_API_WRITER_H
 #define BALLAST_TESTS_KUBE_API_WRITER_H

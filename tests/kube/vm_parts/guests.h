@@ -1,5 +1,6 @@
 /*
- * What lives inside the VMs of the cluster: for each that runs, one of the sandbox's guests (metrics page and vm-monitor) on its pod's address.
+ * What lives inside the VMs of the cluster: for each that runs, one of the sandbox's guests (metrics page and
+ * vm-monitor) on its pod's address.
  */
 #ifndef BALLAST_TESTS_KUBE_GUESTS_H
 #define BALLAST_TESTS_KUBE_GUESTS_H

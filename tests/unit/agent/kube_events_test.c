@@ -23,25 +23,28 @@ static const char SERVER_ERROR[] = "{\"kind\":\"Status\",\"message\":\"etcd is o
 
 struct world {
 	struct kube_fixture *fixture;
+	const char *uid; /* of all VMs but "unknown" */
 	struct kube_events *events;
 	size_t answered;
 };
 
 static struct slice uid_of(void *context, struct slice namespace, struct slice name)
 {
-	(void)context;
+	const struct world *world = context;
+
 	assert_true(slice_equal_text(namespace, "apps"));
-	return slice_equal_text(name, "unknown") ? SLICE("") : SLICE("uid-1");
+	return slice_equal_text(name, "unknown") ? SLICE("") : slice_of(world->uid);
 }
 
-static struct kube_events *create(struct kube_fixture *fixture, struct error *err)
+static struct kube_events *create(struct world *world, struct error *err)
 {
 	const struct kube_events_options options = {
-		.loop = fixture->loop,
-		.client = fixture->client,
+		.loop = world->fixture->loop,
+		.client = world->fixture->client,
 		.node_name = "node-a",
 		.uid_of = uid_of,
-		.logger = fixture_logger(fixture),
+		.context = world,
+		.logger = fixture_logger(world->fixture),
 	};
 
 	return kube_events_create(&options, err);
@@ -53,7 +56,8 @@ static int set_up(void **state)
 	struct error err;
 
 	world->fixture = fixture_create();
-	world->events = create(world->fixture, &err);
+	world->uid = "uid-1";
+	world->events = create(world, &err);
 	assert_non_null(world->events);
 	*state = world;
 	return 0;
@@ -248,6 +252,21 @@ static void repeats_within_a_minute_are_counted_and_told_with_the_next(void **st
 	test_clock_skip((uint64_t)61 * NS_PER_S);
 	submit(world, "vm-a", KUBE_EVENT_SCALED);
 	expect_body_part(answer(world, 201, CREATED), "\"count\":1,");
+}
+
+static void a_vm_made_anew_under_the_same_name_starts_at_one(void **state)
+{
+	struct world *world = *state;
+	struct scripted_request *request;
+
+	for (int i = 0; i < 3; i++)
+		submit(world, "vm-a", KUBE_EVENT_SCALED);
+	expect_body_part(answer(world, 201, CREATED), "\"count\":1,");
+	world->uid = "uid-2";
+	submit(world, "vm-a", KUBE_EVENT_SCALED);
+	request = answer(world, 201, CREATED);
+	expect_body_part(request, "\"uid\":\"uid-2\"");
+	expect_body_part(request, "\"count\":1,");
 }
 
 static void other_reasons_and_other_vms_have_minutes_of_their_own(void **state)
@@ -460,7 +479,7 @@ static void without_memory_there_are_none(void **state)
 	struct error err;
 
 	memory_fail_at(1);
-	assert_null(create(world->fixture, &err));
+	assert_null(create(world, &err));
 	memory_fail_at(0);
 	assert_int_equal(err.code, ERROR_NO_MEMORY);
 }
@@ -474,6 +493,7 @@ int main(void)
 		WITH_WORLD(an_event_is_posted_to_the_vm_s_namespace),
 		WITH_WORLD(a_vm_without_a_known_uid_has_events_too),
 		WITH_WORLD(repeats_within_a_minute_are_counted_and_told_with_the_next),
+		WITH_WORLD(a_vm_made_anew_under_the_same_name_starts_at_one),
 		WITH_WORLD(other_reasons_and_other_vms_have_minutes_of_their_own),
 		WITH_WORLD(at_most_25_at_once_and_one_a_second),
 		WITH_WORLD(no_more_than_four_are_under_way),

@@ -104,12 +104,12 @@ static void all_that_may_be_in_a_dump_is_shown(void **state)
 		"2025-03-04T08:06:13Z",
 		"VM                STATE     USING        GOAL   PERMIT       MONITOR    NOW                              "
 		"        LAST ACTION       AGE\n"
-		"apps/vm-a         ok        0.5/2Gi      -      0.5/2Gi      0.5/2Gi    -                                "
-		"        plugin asked      3h\n"
 		"apps/vm-b         stuck     1.25/2560Mi  1/2Gi  1.25/2560Mi  connected  asking plugin, asking monitor, "
 		"patching  downscale denied  3h\n"
 		"apps/vm-c         panicked  0.5/2Gi      -      -            -          no answer                        "
 		"        -                 -\n"
+		"apps/vm-a         ok        0.5/2Gi      -      0.5/2Gi      0.5/2Gi    -                                "
+		"        plugin asked      3h\n"
 		"other/vm-?[31m-é  ok        -            -      -            away       -                                "
 		"        -                 -\n"
 		"4 VMs, 1 stuck; the agent is shutting down\n");

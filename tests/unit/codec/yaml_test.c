@@ -74,6 +74,8 @@ static void block_and_flow_style_give_the_same(void **state)
 		{ "# nothing but a remark\n", "null" },
 		{ "", "null" },
 		{ "---\na: 1\n...\n", "{\"a\":1}" },
+		{ "---\na: 1\n---\n", "{\"a\":1}" },
+		{ "a: 1\n---\n# a remark\n---", "{\"a\":1}" },
 	};
 
 	(void)state;
@@ -127,7 +129,11 @@ static void what_cannot_be_taken_is_named_with_its_line(void **state)
 {
 	static const struct pair PAIRS[] = {
 		{ "a: &x 1\nb: *x\n", "line 2: an alias (*name), which isn't supported" },
-		{ "a: 1\n---\nb: 2\n", "line 2: a second document" },
+		{ "a: 1\n---\nb: 2\n", "line 3: a second document" },
+		{ "a: 1\n---\n\n- b\n", "line 4: a second document" },
+		{ "a: 1\n---\nb\n", "line 3: a second document" },
+		{ "a: 1\n---\n''\n", "line 3: a second document" },
+		{ "a: 1\n---\n---\n{}\n", "line 4: a second document" },
 		{ "? [1]\n: 2\n", "line 1: a key that isn't a scalar" },
 		{ "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]", "line 1: nested too deeply" },
 		{ "a: [1, 2\n", "line 2: did not find expected ',' or ']'" },

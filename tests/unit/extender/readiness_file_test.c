@@ -123,7 +123,7 @@ static void what_is_wrong_is_told_with_its_place(void **state)
 		{ "nodes:\n- node_name: \"cp-1\n", "yaml: line 3: found unexpected end of stream" },
 		{ "nodes:\n- node_name: \"a\" b\n", "yaml: line 2: did not find expected key" },
 		{ "nodes:\n- *a\n", "yaml: line 2: an alias (*name), which isn't supported" },
-		{ "a: 1\n---\nb: 2\n", "yaml: line 2: a second document" },
+		{ "a: 1\n---\nb: 2\n", "yaml: line 3: a second document" },
 		{ "\xff-", "yaml: line 1: byte 0: invalid leading UTF-8 octet" },
 	};
 

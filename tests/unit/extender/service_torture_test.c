@@ -1,7 +1,7 @@
 /*
  * The extender's port with its caches and calls, between a scheduler and an API server, while each of its allocations and
- * socket calls fails once. A scheduler that asks again gets its nodes, and no answer ever has an error in it: the
- * scheduler would pass the extender by.
+ * socket calls fails once. A scheduler that asks again gets its nodes, and a request that was read gets no answer with an
+ * error in it: the scheduler would pass the extender by.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -142,13 +142,22 @@ static int ask(struct torture *torture, struct scene *scene, struct http_client 
 	return scene->status;
 }
 
+/* Without memory for its head, a request has no path yet by which it could be told from others. */
+static bool comes_from_the_port(const struct scene *scene, int status)
+{
+	static const char REFUSAL[] = "503 Service Unavailable: ";
+
+	return status == 503 && strncmp(scene->answer, REFUSAL, sizeof REFUSAL - 1) == 0;
+}
+
 /* Asks until the pod has a node, as a scheduler does. Returns after how many times; TRIES: never. */
 static unsigned place(struct torture *torture, struct scene *scene, struct http_client *client)
 {
 	for (unsigned i = 0; i < TRIES; i++) {
 		int status = ask(torture, scene, client, PORT, "/filter", POD);
 
-		assert_true(status == 0 || status == 200 || status >= 500);
+		if (status != 0 && status != 200 && !comes_from_the_port(scene, status))
+			fail_msg("play %u: status %d: %s", scene->plays, status, scene->answer);
 		if (status == 200 && strstr(scene->answer, "\"Error\":\"\"}") == NULL)
 			fail_msg("play %u: %s", scene->plays, scene->answer);
 		if (status == 200 && strstr(scene->answer, "\"name\":\"a\"") != NULL)

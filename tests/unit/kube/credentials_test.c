@@ -211,6 +211,8 @@ static void a_token_of_the_kubeconfig_counts_until_its_token_file_can_be_read(vo
 	write_file(fixture, "later", "second\n");
 	assert_true(kube_credentials_reload_token(&fixture->credentials, START_NS));
 	expect_token(fixture, "second");
+	assert_int_equal(logged(fixture, "Unable to read the kubeconfig's token file"), 1);
+	assert_int_equal(logged(fixture, "service account"), 0);
 	remove_file(fixture, "later");
 	kubeconfig_destroy(&config);
 }

@@ -85,7 +85,12 @@ static const char KUBECTL[] = "apiVersion: v1\n"
 			      "- name: admin\n"
 			      "  user:\n"
 			      "    client-certificate-data: Y2VydA==\n"
-			      "    client-key: /etc/key.pem\n";
+			      "    client-key: /etc/key.pem\n"
+			      "    exec: null\n"
+			      "    as-groups: []\n"
+			      "    as-user-extra: {\n    }\n"
+			      "    username: ''\n"
+			      "---\n";
 
 static void the_current_context_names_server_and_credentials(void **state)
 {
@@ -181,6 +186,7 @@ static void what_is_not_supported_or_wrong_is_named(void **state)
 		  "providers aren't supported; use a token, a token file or a client certificate" },
 		{ "username", "username: a, password: b", PASSWORDS },
 		{ "password", "password: b", PASSWORDS },
+		{ "password", "password: '[]'", PASSWORDS },
 		{ "as", "token: a, as: b", IMPERSONATION },
 		{ "as-uid", "as-uid: b", IMPERSONATION },
 		{ "as-groups", "as-groups: [b]", IMPERSONATION },
