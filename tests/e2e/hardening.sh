@@ -75,6 +75,11 @@ agent_start
 if ! ldd "$ballast" 2>/dev/null | grep -q 'lib[a-z]*san'; then
 	grep -Eq '^[^ ]* +[r-]wx' "/proc/$pid/maps" && fail "writable and executable: $(grep -E '^[^ ]* +[r-]wx' "/proc/$pid/maps")"
 	grep -q 'r-xp' "/proc/$pid/maps" || fail "no map of the program's memory"
+	# What needs writing only at the start: the map that begins with it, by its place in the file, is read-only by now.
+	relro=$(readelf -lW "$ballast" | awk '$1 == "GNU_RELRO" { print $2 }')
+	[ -n "$relro" ] || fail "the program has no GNU_RELRO"
+	relro=$(printf '%08x' $((relro / 4096 * 4096)))
+	grep -q "r--p $relro .*/ballast\$" "/proc/$pid/maps" || fail "relocated data can be written: $(grep ballast "/proc/$pid/maps")"
 fi
 if [ -n "$filtered" ]; then
 	[ "$(status_field Seccomp)" = 2 ] || fail "no filter by default: Seccomp: $(status_field Seccomp)"
@@ -90,7 +95,8 @@ if [ -n "$filtered" ]; then
 		fail "something was refused: $(grep -E 'operation not permitted' "$work/log" | head -n 1)"
 fi
 # As it was read, and as the field of a request; nothing is left of the requests themselves, nor of the file.
-[ "$(node tests/e2e/memory_scan.js "$pid" 'autoscaler-agent' | head -n 1)" != 0 ] || fail "the scan finds nothing at all"
+ldd "$ballast" 2>/dev/null | grep -q 'lib[a-z]*san' || # whose memory is terabytes, and isn't looked at below either
+	[ "$(node tests/e2e/memory_scan.js "$pid" 'autoscaler-agent' | head -n 1)" != 0 ] || fail "the scan finds nothing at all"
 copies "the service account's token" 2 "$token"
 agent_end "with the filter"
 
