@@ -1,7 +1,7 @@
 /*
  * One pass that knows the whole grammar of RFC 8259. What is open (objects and arrays) fits one bit per level of depth,
- * and the pointer goes from function to function by value, so that it stays in a register: this pass and jsmn's are
- * most of the time that decoding takes.
+ * and the pointer goes from function to function by value, so that it stays in a register: this pass and json_tokens.c
+ * are most of the time that decoding takes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -47,18 +47,6 @@ static void note_bad_text(struct scanner *scanner, const char *at)
 
 	if (offset < scanner->scan->bad_text_offset)
 		scanner->scan->bad_text_offset = offset;
-}
-
-static void note_long_string(struct scanner *scanner, const char *start, const char *end)
-{
-	struct json_scan *scan = scanner->scan;
-
-	if (scan->long_string_count == JSON_LONG_STRINGS)
-		return;
-	scan->long_strings[scan->long_string_count++] = (struct json_long_string){
-		.start = (int)(start - scanner->start),
-		.end = (int)(end - scanner->start),
-	};
 }
 
 static const char *skip_blanks(const char *at, const char *end)
@@ -149,19 +137,15 @@ static const char *scan_escape(struct scanner *scanner, const char *at)
 /* at: behind the opening quote. Returns what is behind the closing one. */
 static const char *scan_string(struct scanner *scanner, const char *at)
 {
-	const char *start = at;
 	const char *end = scanner->end;
 
 	scanner->scan->token_count++;
 	for (;;) {
-		at = json_skip_plain(at, end);
+		at = plain_text_skip(at, end);
 		if (at == end)
 			return fail(scanner, at, "");
-		if (*at == '"') {
-			if (at - start >= JSON_LONG_STRING_BYTES)
-				note_long_string(scanner, start - 1, at);
+		if (*at == '"')
 			return at + 1;
-		}
 		if (*at == '\\') {
 			at = scan_escape(scanner, at + 1);
 			if (at == NULL)
@@ -323,7 +307,6 @@ void json_scan(struct slice text, struct json_scan *ret_scan)
 	ret_scan->token_count = 0;
 	ret_scan->any_escape = false;
 	ret_scan->bad_text_offset = SIZE_MAX;
-	ret_scan->long_string_count = 0;
 	if (text.length > JSON_MAX_TEXT_BYTES) {
 		ret_scan->problem = JSON_PROBLEM_RESOURCE;
 		snprintf(ret_scan->problem_text, sizeof ret_scan->problem_text, "longer than %d bytes",
