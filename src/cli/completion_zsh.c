@@ -105,7 +105,7 @@ void completion_script_append_zsh(struct buffer *out)
 	                        "\t((CURRENT--))\n"
 	                        "\tcase $words[1] in\n");
 	for (size_t i = 0; commands_at(i) != NULL; i++) {
-		buffer_append_format(out, "\t%s)\n\t\t_arguments", commands_at(i)->name);
+		buffer_append_format(out, "\t%s)\n\t\t_arguments -S", commands_at(i)->name);
 		option_rows_each(commands_at(i), append_option, out);
 		append_operand(commands_at(i)->operand, out);
 		buffer_append_text(out, "\n\t\t;;\n");

@@ -138,7 +138,8 @@ static bool take_source(const struct kube_source *source, char path[KUBE_PATH_BY
 {
 	if (source->kind == KUBE_SOURCE_FILE) {
 		memcpy(path, source->path, KUBE_PATH_BYTES);
-		return file_read(path, content, err) && has_content(content, path, err);
+		return (file_read(path, content, err) && has_content(content, path, err)) ||
+		       error_wrap(err, "%s", source->place);
 	}
 	buffer_append_slice(content, buffer_slice(&source->text));
 	return buffer_check(content, "credentials of the kubeconfig", err);
@@ -147,16 +148,21 @@ static bool take_source(const struct kube_source *source, char path[KUBE_PATH_BY
 static bool take_token(struct kube_credentials *credentials, const struct kube_source *source, uint64_t now_ns,
                        struct error *err)
 {
+	struct slice token = buffer_slice(&source->text);
 	bool changed;
 
 	if (source->kind == KUBE_SOURCE_FILE) {
 		memcpy(credentials->token_path, source->path, KUBE_PATH_BYTES);
-		return load_token(credentials, now_ns, &changed, err);
+		if (load_token(credentials, now_ns, &changed, err))
+			return true;
+		if (token.length == 0)
+			return error_wrap(err, "%s", source->place);
+		report_token(credentials, err);
 	}
-	if (!token_is_clean(buffer_slice(&source->text)))
-		return error_set(err, ERROR_SYNTAX,
-		                 "the token in the kubeconfig has characters that can't stand in a header");
-	buffer_append_slice(&credentials->token, buffer_slice(&source->text));
+	if (!token_is_clean(token))
+		return error_set(err, ERROR_SYNTAX, "%s: the token has characters that can't stand in a header",
+		                 source->place);
+	buffer_append_slice(&credentials->token, token);
 	return buffer_check(&credentials->token, "the token", err);
 }
 

@@ -87,7 +87,8 @@ let agent;
 let agentEnd; // its exit status
 let log = '';
 
-function startAgent() {
+function startAgent(more = { KUBERNETES_SERVICE_HOST: api.hostname, KUBERNETES_SERVICE_PORT: api.port,
+	BALLAST_SERVICEACCOUNT_DIR: `${folder}/account` }) {
 	const config = `${folder}/config.json`;
 
 	writeConfig(config, (c) => {
@@ -97,9 +98,7 @@ function startAgent() {
 		c.monitor.retryDeniedDownscaleSeconds = 1;
 	});
 	agent = spawn(ballast, ['agent', '--kube-events', `--listen-address=${prefix}.1`], { stdio: ['ignore', 'ignore', 'pipe'], env: {
-		CONFIG_PATH: config, K8S_NODE_NAME: 'node-a', K8S_POD_IP: `${prefix}.1`,
-		KUBERNETES_SERVICE_HOST: api.hostname, KUBERNETES_SERVICE_PORT: api.port,
-		BALLAST_SERVICEACCOUNT_DIR: `${folder}/account` } });
+		CONFIG_PATH: config, K8S_NODE_NAME: 'node-a', K8S_POD_IP: `${prefix}.1`, ...more } });
 	agent.stderr.on('data', (part) => { log += part; });
 	agentEnd = new Promise((resolve) => { agent.on('exit', resolve); });
 }
@@ -206,6 +205,37 @@ async function course(plugin) {
 	console.log(`   ${plugin.requests} plugin requests`);
 }
 
+// Two files, of which the second is JSON; the certificate runs out, and is replaced after its key.
+async function byKubeconfig() {
+	const good = 10; // seconds, within which the agent comes up
+
+	fs.mkdirSync(`${folder}/outside`);
+	fs.writeFileSync(`${folder}/outside/first`, 'current-context: outside\r\nusers:\r\n- name: agent\r\n' +
+		'  user:\r\n    client-certificate: agent.crt\r\n    client-key: agent.key\r\n');
+	fs.writeFileSync(`${folder}/second.json`, JSON.stringify({
+		clusters: [{ name: 'test', cluster: { server: `${apiUrl}/`, 'certificate-authority-data':
+			fs.readFileSync(`${folder}/pki/ca.crt`).toString('base64') } }],
+		users: [{ name: 'agent', user: { token: 'of no use' } }],
+		contexts: [{ name: 'outside', context: { cluster: 'test', user: 'agent' } }] }, null, '\t'));
+	execFileSync(control, ['certificate', `${folder}/outside/agent`, String(good)]);
+	const end = Date.now() + good * 1000;
+
+	log = '';
+	startAgent({ KUBECONFIG: `${folder}/nowhere:${folder}/outside/first:${folder}/second.json` });
+	await waitFor('the agent reaches its main loop', 10, () => log.includes('"msg":"Entering main loop"'));
+	execFileSync(control, ['certificate', `${folder}/new`, '3600']);
+	await sleep(Math.max(0, end - Date.now()) + 1500);
+	fs.renameSync(`${folder}/new.key`, `${folder}/outside/agent.key`);
+	guests.get(0).load = 0.9;
+	await waitFor('a certificate that has run out is refused', 20, () => /Unauthorized|Unable to use the new client certificate/.test(log));
+	fs.renameSync(`${folder}/new.crt`, `${folder}/outside/agent.crt`);
+	await expectUnits('with a new certificate', 0, 4);
+	if (!log.includes('The client certificate has changed'))
+		throw new Error('nothing is said of the new certificate');
+	agent.kill('SIGKILL');
+	await agentEnd;
+}
+
 // Every right in deploy/agent-events is used: without it, the agent says which one it lacks.
 async function everyRightIsNeeded() {
 	const group = '/apis/rbac.authorization.k8s.io/v1';
@@ -252,6 +282,8 @@ async function main() {
 		phase: 'Running', podIP: `${prefix}.3`, podIPs: [{ ip: `${prefix}.3` }], conditions: [{ type: 'Ready', status: 'True' }] } });
 	controller();
 	await course(plugin);
+	console.log('== from outside, by a kubeconfig');
+	await byKubeconfig();
 	console.log('== every right is needed');
 	await everyRightIsNeeded();
 }

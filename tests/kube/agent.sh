@@ -34,6 +34,10 @@ restart)
 	kube_start_apiserver
 	;;
 first-token) token "\$2" ;;
+certificate)
+	# The agent's account as a client certificate: NAME.crt and NAME.key, for so many seconds.
+	kube_sign_for "\$2" "\$3" /CN=system:serviceaccount:kube-system:autoscaler-agent
+	;;
 token)
 	# Tokens are bound to the account's UID.
 	kube_ctl -n kube-system delete serviceaccount autoscaler-agent >/dev/null
