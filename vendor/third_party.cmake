@@ -1,6 +1,9 @@
 # Targets for the sources in vendor/.src. Compiled ones exist once per variant, like our own layers (see "The two
 # variants" in the top CMakeLists.txt); their own build systems can't do that, so the sources are listed here.
 
+add_library(jsmn INTERFACE)
+target_include_directories(jsmn SYSTEM INTERFACE ${BALLAST_VENDOR_DIR}/jsmn/usr/include)
+
 set(llhttp_dir ${BALLAST_VENDOR_DIR}/llhttp/usr/src/llhttp)
 file(GLOB llhttp_sources ${llhttp_dir}/src/*.c)
 

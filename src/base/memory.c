@@ -4,9 +4,9 @@
  *
  * The reserve keeps some of the large blocks that are released. The C library maps each of those anew and unmaps it when
  * it is freed, and touching a fresh page for the first time costs about as much as filling it ten times: bodies,
- * tokens and answers come and go with each request, so most of their time went there. The reserve belongs to the one
- * thread of the program; the helper for name lookups has small blocks only. With the address sanitizer, which is to see
- * every use of a block that was released, there is none.
+ * tokens and answers come and go with each request, so most of their time went there. The reserve belongs to the main
+ * thread; the helper for name lookups releases one small block. With the address sanitizer, which is to see every use
+ * of a block that was released, there is none.
  */
 #include "base/memory.h"
 
@@ -32,7 +32,7 @@ static unsigned long blocks;      /* allocated and not yet released */
 #endif
 
 enum {
-	RESERVE_BLOCK_LEAST_BYTES = 32 * 1024, /* smaller ones the C library doesn't map one by one */
+	RESERVE_BLOCK_LEAST_BYTES = MEMORY_LARGE_BLOCK_BYTES, /* smaller ones the C library doesn't map one by one */
 	RESERVE_BLOCK_MOST_BYTES = 512 * 1024,
 	RESERVE_BYTES = 1536 * 1024, /* in all; of a process that needs no large block any more, too */
 };
@@ -53,16 +53,24 @@ static void *reserve_remove(size_t at)
 	reserve_bytes -= reserve[at].size;
 	reserve_count--;
 	memmove(&reserve[at], &reserve[at + 1], (reserve_count - at) * sizeof reserve[0]);
+	reserve[reserve_count] = (struct reserved_block){ NULL, 0 };
 	return block;
 }
 
-/* Whether the block stays in the reserve instead of being freed. The oldest ones make way: nobody wanted them. */
+/*
+ * Whether the block stays in the reserve instead of being freed. The oldest ones make way: nobody wanted them. A block
+ * that is here already would be handed out twice, so that ends the process, as it does in the C library.
+ */
 static bool reserve_put(void *block)
 {
 	size_t size = malloc_usable_size(block);
 
 	if (size < RESERVE_BLOCK_LEAST_BYTES || size > RESERVE_BLOCK_MOST_BYTES || RESERVE_BLOCKS == 0)
 		return false;
+	for (size_t i = 0; i < reserve_count; i++) {
+		if (reserve[i].block == block)
+			abort();
+	}
 	while (reserve_count == RESERVE_BLOCKS || size > RESERVE_BYTES - reserve_bytes)
 		free(reserve_remove(0));
 	reserve[reserve_count++] = (struct reserved_block){ block, size };

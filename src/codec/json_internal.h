@@ -1,5 +1,5 @@
 /*
- * Shared by the parts of the reader: json_scan.c (is it JSON?), json_tokens.c (where is what?), json_reader.c (walking objects
+ * Shared by the parts of the reader: json_scan.c (is it JSON?), json_tokens.c (jsmn), json_reader.c (walking objects
  * and arrays), json_strings.c and json_values.c (single values), json_maps.c, json_tree_read.c, json_locate.c,
  * json_problem.c. Nobody else includes this.
  */
@@ -9,16 +9,29 @@
 #include "base/plain_text.h"
 #include "codec/json_reader.h"
 
-enum json_token_type { JSON_TOKEN_OBJECT, JSON_TOKEN_ARRAY, JSON_TOKEN_STRING, JSON_TOKEN_PRIMITIVE };
+#define JSMN_STRICT
+#define JSMN_PARENT_LINKS
+#ifndef JSON_WITH_JSMN_BODY
+#define JSMN_HEADER
+#endif
+#include <jsmn.h>
 
-/* A value or a key, in the order of the text. */
+/* jsmn's token, under a name that can be declared without its header. */
 struct json_token {
-	enum json_token_type type;
-	int start; /* offsets in the text; of a string without its quotes, else with the brackets */
-	int end;
-	int size;   /* members of an object, items of an array, 1 of a key, else 0 */
-	int parent; /* index of the key that this is the value of, else of what this lies in; -1: neither */
+	jsmntok_t jsmn;
 };
+
+/*
+ * Strings worth telling jsmn about, so that it needn't go through them: a long one, or items of an array with nothing
+ * but commas between them. Offsets of the first quote and behind the last.
+ */
+struct json_stretch {
+	int start;
+	int end;
+	bool several;
+};
+
+enum { JSON_STRETCH_BYTES = 48, JSON_STRETCHES = 64 };
 
 /* What one pass over a text finds out. */
 struct json_scan {
@@ -27,14 +40,16 @@ struct json_scan {
 	char problem_text[128];
 	size_t value_end;
 	size_t value_start;
-	int token_count;
+	int token_count; /* as jsmn will count them */
 	bool any_escape;
 	size_t bad_text_offset; /* SIZE_MAX without invalid UTF-8 or lone surrogates */
+	size_t stretch_count;
+	struct json_stretch stretches[JSON_STRETCHES]; /* the first of them, in order */
 };
 
 /*
  * Checks that text begins with one JSON value (RFC 8259), apart from invalid UTF-8 and lone surrogates, which are only
- * noted. Only what passes may be tokenized.
+ * noted. Depth is bounded, so what passes can be given to jsmn.
  */
 void json_scan(struct slice text, struct json_scan *ret_scan);
 
@@ -46,7 +61,7 @@ static inline size_t json_utf8_length(const char *at, const char *end)
 	return slice_utf8_next((struct slice){ .data = at, .length = (size_t)(end - at) }, &ignored);
 }
 
-/* Makes the tokens of what json_scan has passed, as many as it counted. False if there are others: that is a bug. */
+/* Tokenizes what json_scan has passed. False if jsmn disagrees, which would be a bug. */
 bool json_tokenize(struct slice text, const struct json_scan *scan, struct json_token *tokens);
 
 /*
@@ -65,36 +80,35 @@ void json_problem_place(const struct json_reader *reader, int object, struct sli
 bool json_fail_memory(struct json_reader *reader, struct error *err);
 
 /* The token at hand. */
-static inline const struct json_token *json_at(const struct json_reader *reader)
+static inline const jsmntok_t *json_at(const struct json_reader *reader)
 {
-	return &reader->tokens[reader->position];
+	return &reader->tokens[reader->position].jsmn;
 }
 
-static inline bool json_is_null(const struct json_reader *reader, const struct json_token *token)
+static inline bool json_is_null(const struct json_reader *reader, const jsmntok_t *token)
 {
-	return token->type == JSON_TOKEN_PRIMITIVE && reader->text.data[token->start] == 'n';
+	return token->type == JSMN_PRIMITIVE && reader->text.data[token->start] == 'n';
 }
 
 /* A token's text as it stands; a string without its quotes. */
-static inline struct slice json_token_text(const struct json_reader *reader, const struct json_token *token)
+static inline struct slice json_token_text(const struct json_reader *reader, const jsmntok_t *token)
 {
 	return (struct slice){ .data = reader->text.data + token->start,
 		               .length = (size_t)(token->end - token->start) };
 }
 
 /* Where a token begins in the text, a string with its quote. */
-static inline size_t json_token_offset(const struct json_token *token)
+static inline size_t json_token_offset(const jsmntok_t *token)
 {
-	return (size_t)token->start - (token->type == JSON_TOKEN_STRING ? 1 : 0);
+	return (size_t)token->start - (token->type == JSMN_STRING ? 1 : 0);
 }
 
 /* Goes over the value at hand with all that is in it. */
 void json_skip(struct json_reader *reader);
 
 /* What a string token means. Fails only with JSON_PROBLEM_VALUE (bad text where it isn't replaced) or for memory. */
-bool json_decode_string(struct json_reader *reader, const struct json_token *token, struct slice *ret_text,
-                        struct error *err);
+bool json_decode_string(struct json_reader *reader, const jsmntok_t *token, struct slice *ret_text, struct error *err);
 /* Whether a string token needs more than a slice. */
-bool json_needs_decoding(const struct json_reader *reader, const struct json_token *token);
+bool json_needs_decoding(const struct json_reader *reader, const jsmntok_t *token);
 
 #endif

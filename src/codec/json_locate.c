@@ -4,10 +4,10 @@
 
 static unsigned line_of(const struct json_reader *reader, int token)
 {
-	return json_line_at(reader->text, json_token_offset(&reader->tokens[token]));
+	return json_line_at(reader->text, json_token_offset(&reader->tokens[token].jsmn));
 }
 
-static bool key_is(struct json_reader *reader, const struct json_token *token, struct slice key)
+static bool key_is(struct json_reader *reader, const jsmntok_t *token, struct slice key)
 {
 	struct slice text = json_token_text(reader, token);
 	struct error ignored;
@@ -20,12 +20,12 @@ static bool key_is(struct json_reader *reader, const struct json_token *token, s
 /* The token of the value that an object has under key, or -1. */
 static int find_member(struct json_reader *reader, int object, struct slice key)
 {
-	const struct json_token *parent = &reader->tokens[object];
+	const jsmntok_t *parent = &reader->tokens[object].jsmn;
 
-	if (parent->type != JSON_TOKEN_OBJECT)
+	if (parent->type != JSMN_OBJECT)
 		return -1;
-	for (int i = object + 1; i < reader->token_count && reader->tokens[i].start < parent->end; i++) {
-		const struct json_token *token = &reader->tokens[i];
+	for (int i = object + 1; i < reader->token_count && reader->tokens[i].jsmn.start < parent->end; i++) {
+		const jsmntok_t *token = &reader->tokens[i].jsmn;
 
 		/* Parent links lead a value to its key, and a key to its object. */
 		if (token->parent == object && key_is(reader, token, key))

@@ -55,7 +55,7 @@ static struct json_pair *find_or_add(struct map *map, struct slice key)
 
 static bool read_key(struct json_reader *reader, struct slice *ret_key, struct error *err)
 {
-	const struct json_token *token = json_at(reader);
+	const jsmntok_t *token = json_at(reader);
 
 	*ret_key = json_token_text(reader, token);
 	if (json_needs_decoding(reader, token) && !json_decode_string(reader, token, ret_key, err))
@@ -97,11 +97,11 @@ static bool read_pair(struct json_reader *reader, struct map *map, struct error 
 bool json_reader_string_map(struct json_reader *reader, struct json_pair **ret_pairs, size_t *ret_count,
                             struct error *err)
 {
-	const struct json_token *token = json_at(reader);
+	const jsmntok_t *token = json_at(reader);
 	size_t limit = reader->field->max_items != 0 ? reader->field->max_items : JSON_MAX_ITEMS;
 	struct map map;
 
-	if (token->type != JSON_TOKEN_OBJECT)
+	if (token->type != JSMN_OBJECT)
 		return json_fail_type(reader, "map", false, err);
 	if ((size_t)token->size > limit)
 		return json_fail_value(reader, err, "%d keys are more than %zu", token->size, limit);

@@ -65,11 +65,11 @@ unsigned json_line_at(struct slice text, size_t offset)
 /* Which item of its array a token is. */
 static size_t item_index(const struct json_reader *reader, int token)
 {
-	int parent = reader->tokens[token].parent;
+	int parent = reader->tokens[token].jsmn.parent;
 	size_t index = 0;
 
 	for (int i = parent + 1; i < token; i++) {
-		if (reader->tokens[i].parent == parent)
+		if (reader->tokens[i].jsmn.parent == parent)
 			index++;
 	}
 	return index;
@@ -93,17 +93,17 @@ static void find_path(const struct json_reader *reader, int token, struct json_p
 	int steps[2 * JSON_MAX_DEPTH];
 	size_t count = 0;
 
-	for (int at = token; at >= 0 && count < sizeof steps / sizeof steps[0]; at = reader->tokens[at].parent) {
-		int parent = reader->tokens[at].parent;
+	for (int at = token; at >= 0 && count < sizeof steps / sizeof steps[0]; at = reader->tokens[at].jsmn.parent) {
+		int parent = reader->tokens[at].jsmn.parent;
 
-		if (parent >= 0 && reader->tokens[parent].type != JSON_TOKEN_STRING)
+		if (parent >= 0 && reader->tokens[parent].jsmn.type != JSMN_STRING)
 			steps[count++] = at;
 	}
 	while (count > 0) {
 		int at = steps[--count];
-		const struct json_token *step = &reader->tokens[at];
+		const jsmntok_t *step = &reader->tokens[at].jsmn;
 
-		if (reader->tokens[step->parent].type == JSON_TOKEN_ARRAY)
+		if (reader->tokens[step->parent].jsmn.type == JSMN_ARRAY)
 			append(problem, "[%zu]", item_index(reader, at));
 		else
 			append(problem, "%s%.*s", problem->path[0] != '\0' ? "." : "",
@@ -139,7 +139,7 @@ bool json_fail(struct json_reader *reader, int token, struct json_problem *probl
 		return true;
 	}
 	if (token >= 0) {
-		problem->offset = json_token_offset(&reader->tokens[token]);
+		problem->offset = json_token_offset(&reader->tokens[token].jsmn);
 		if (problem->path[0] == '\0')
 			find_path(reader, token, problem);
 	}
@@ -164,15 +164,15 @@ bool json_fail_memory(struct json_reader *reader, struct error *err)
 	return error_set(err, ERROR_NO_MEMORY, "out of memory while reading JSON");
 }
 
-static void name_found(const struct json_reader *reader, const struct json_token *token, bool number_wanted, char *text,
+static void name_found(const struct json_reader *reader, const jsmntok_t *token, bool number_wanted, char *text,
                        size_t size)
 {
 	static const char *const NAMES[] = {
-		[JSON_TOKEN_OBJECT] = "object", [JSON_TOKEN_ARRAY] = "array", [JSON_TOKEN_STRING] = "string"
+		[JSMN_OBJECT] = "object", [JSMN_ARRAY] = "array", [JSMN_STRING] = "string"
 	};
 	struct slice literal = json_token_text(reader, token);
 
-	if (token->type != JSON_TOKEN_PRIMITIVE)
+	if (token->type != JSMN_PRIMITIVE)
 		snprintf(text, size, "%s", NAMES[token->type]);
 	else if (literal.data[0] == 'n')
 		snprintf(text, size, "null");

@@ -1,6 +1,6 @@
 /*
- * A text is read in three passes: json_scan checks it and counts tokens, json_tokenize makes the tokens, and decoders
- * walk them in order. A token knows where its value ends in the text, which is how an object knows that it is over and how a
+ * A text is read in three passes: json_scan checks it and counts tokens, jsmn makes the tokens, and decoders walk them
+ * in order. A token knows where its value ends in the text, which is how an object knows that it is over and how a
  * value that nobody wants is skipped.
  */
 #include "codec/json_reader.h"
@@ -120,7 +120,7 @@ void json_skip(struct json_reader *reader)
 }
 
 /* Bad text anywhere in a strict message is an error, also where the schema ignores it. */
-static bool check_text(struct json_reader *reader, const struct json_message *message, const struct json_token *token,
+static bool check_text(struct json_reader *reader, const struct json_message *message, const jsmntok_t *token,
                        struct error *err)
 {
 	struct json_problem problem = {
@@ -138,10 +138,10 @@ static bool check_text(struct json_reader *reader, const struct json_message *me
 
 struct json_object json_object_begin(struct json_reader *reader, const struct json_message *message, struct error *err)
 {
-	const struct json_token *token = json_at(reader);
+	const jsmntok_t *token = json_at(reader);
 	struct json_object object = { .message = message, .token = reader->position };
 
-	if (token->type == JSON_TOKEN_OBJECT) {
+	if (token->type == JSMN_OBJECT) {
 		object.end = token->end;
 		object.ok = check_text(reader, message, token, err);
 		reader->position++;
@@ -234,7 +234,7 @@ bool json_object_next(struct json_reader *reader, struct json_object *object, st
 	const struct json_message *message = object->message;
 
 	while (object->ok && reader->position < reader->token_count && json_at(reader)->start < object->end) {
-		const struct json_token *token = json_at(reader);
+		const jsmntok_t *token = json_at(reader);
 		struct slice key = json_token_text(reader, token);
 
 		reader->message = message;
@@ -299,7 +299,7 @@ bool json_object_end(struct json_reader *reader, struct json_object *object, str
 
 struct json_array json_array_begin(struct json_reader *reader, size_t item_size, struct error *err)
 {
-	const struct json_token *token = json_at(reader);
+	const jsmntok_t *token = json_at(reader);
 	struct json_array array = {
 		.ok = true,
 		.null_is_zero = reader->field != NULL && reader->field->null == JSON_NULL_IS_ABSENT,
@@ -307,7 +307,7 @@ struct json_array json_array_begin(struct json_reader *reader, size_t item_size,
 	size_t limit =
 		reader->field != NULL && reader->field->max_items != 0 ? reader->field->max_items : JSON_MAX_ITEMS;
 
-	if (token->type != JSON_TOKEN_ARRAY) {
+	if (token->type != JSMN_ARRAY) {
 		array.ok = json_fail_type(reader, "array", false, err);
 		return array;
 	}

@@ -1,7 +1,7 @@
 /*
  * One pass that knows the whole grammar of RFC 8259. What is open (objects and arrays) fits one bit per level of depth,
- * and the pointer goes from function to function by value, so that it stays in a register: this pass and json_tokens.c
- * are most of the time that decoding takes.
+ * and the pointer goes from function to function by value, so that it stays in a register: this pass and jsmn's are
+ * most of the time that decoding takes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -47,6 +47,20 @@ static void note_bad_text(struct scanner *scanner, const char *at)
 
 	if (offset < scanner->scan->bad_text_offset)
 		scanner->scan->bad_text_offset = offset;
+}
+
+/* A string, or several of which the first begins and the last ends here. */
+static void note_strings(struct scanner *scanner, const char *start, const char *end, bool several)
+{
+	struct json_scan *scan = scanner->scan;
+
+	if (end - start < JSON_STRETCH_BYTES || scan->stretch_count == JSON_STRETCHES)
+		return;
+	scan->stretches[scan->stretch_count++] = (struct json_stretch){
+		.start = (int)(start - scanner->start),
+		.end = (int)(end - scanner->start),
+		.several = several,
+	};
 }
 
 static const char *skip_blanks(const char *at, const char *end)
@@ -266,6 +280,23 @@ static const char *scan_behind_value(struct scanner *scanner, const char *at)
 	return at;
 }
 
+/* A string that is a value, and in an array those right behind it; at: on the opening quote. */
+static const char *scan_strings(struct scanner *scanner, const char *at)
+{
+	const char *start = at;
+	bool array = scanner->depth > 0 && !in_object(scanner);
+	bool several = false;
+
+	at = scan_string(scanner, at + 1);
+	while (array && at != NULL && scanner->end - at >= 2 && at[0] == ',' && at[1] == '"') {
+		at = scan_string(scanner, at + 2);
+		several = true;
+	}
+	if (at != NULL)
+		note_strings(scanner, start, at, several);
+	return at;
+}
+
 /* One value, or the opening of one. *ret_opened: what is behind is within it. */
 static const char *scan_value(struct scanner *scanner, const char *at, bool *ret_opened)
 {
@@ -277,7 +308,7 @@ static const char *scan_value(struct scanner *scanner, const char *at, bool *ret
 		return fail(scanner, at, "");
 	switch (*at) {
 	case '"':
-		return scan_string(scanner, at + 1);
+		return scan_strings(scanner, at);
 	case '{':
 	case '[':
 		at = scan_open(scanner, at, &empty);
@@ -307,6 +338,7 @@ void json_scan(struct slice text, struct json_scan *ret_scan)
 	ret_scan->token_count = 0;
 	ret_scan->any_escape = false;
 	ret_scan->bad_text_offset = SIZE_MAX;
+	ret_scan->stretch_count = 0;
 	if (text.length > JSON_MAX_TEXT_BYTES) {
 		ret_scan->problem = JSON_PROBLEM_RESOURCE;
 		snprintf(ret_scan->problem_text, sizeof ret_scan->problem_text, "longer than %d bytes",

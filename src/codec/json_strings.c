@@ -8,7 +8,7 @@
 
 enum { DECODE_SLACK = 16 };
 
-bool json_needs_decoding(const struct json_reader *reader, const struct json_token *token)
+bool json_needs_decoding(const struct json_reader *reader, const jsmntok_t *token)
 {
 	size_t length = (size_t)(token->end - token->start);
 
@@ -143,15 +143,14 @@ static char *allocate_decoded(struct json_reader *reader, size_t length, bool ma
 }
 
 /* For a problem that isn't at the value at hand but at a key or value whose token is given. */
-static bool fail_text(struct json_reader *reader, const struct json_token *token, struct error *err)
+static bool fail_text(struct json_reader *reader, const jsmntok_t *token, struct error *err)
 {
 	struct json_problem problem = { .kind = JSON_PROBLEM_VALUE, .text = "invalid UTF-8 or half a surrogate pair" };
 
-	return json_fail(reader, (int)(token - reader->tokens), &problem, err);
+	return json_fail(reader, (int)((const struct json_token *)(const void *)token - reader->tokens), &problem, err);
 }
 
-bool json_decode_string(struct json_reader *reader, const struct json_token *token, struct slice *ret_text,
-                        struct error *err)
+bool json_decode_string(struct json_reader *reader, const jsmntok_t *token, struct slice *ret_text, struct error *err)
 {
 	struct slice text = json_token_text(reader, token);
 	bool maybe_bad = reader->bad_text_offset < (size_t)token->end;
@@ -173,9 +172,9 @@ bool json_decode_string(struct json_reader *reader, const struct json_token *tok
 
 bool json_reader_raw(struct json_reader *reader, struct slice *ret_value, struct error *err)
 {
-	const struct json_token *token = json_at(reader);
+	const jsmntok_t *token = json_at(reader);
 	size_t start = json_token_offset(token);
-	size_t end = (size_t)token->end + (token->type == JSON_TOKEN_STRING ? 1 : 0);
+	size_t end = (size_t)token->end + (token->type == JSMN_STRING ? 1 : 0);
 	struct slice raw = slice_from(reader->text.data + start, end - start);
 	bool bad;
 

@@ -18,7 +18,7 @@ struct build {
 
 static bool read_text(struct json_reader *reader, struct slice *ret_text, struct error *err)
 {
-	const struct json_token *token = json_at(reader);
+	const jsmntok_t *token = json_at(reader);
 
 	*ret_text = json_token_text(reader, token);
 	return !json_needs_decoding(reader, token) || json_decode_string(reader, token, ret_text, err);
@@ -27,7 +27,7 @@ static bool read_text(struct json_reader *reader, struct slice *ret_text, struct
 /* A node of the token at hand, without what is in it. */
 static struct json_node *read_node(struct json_reader *reader, struct error *err)
 {
-	const struct json_token *token = json_at(reader);
+	const jsmntok_t *token = json_at(reader);
 	struct json_node *node = arena_allocate(reader->arena, sizeof *node);
 
 	if (node == NULL) {
@@ -35,13 +35,13 @@ static struct json_node *read_node(struct json_reader *reader, struct error *err
 		return NULL;
 	}
 	switch (token->type) {
-	case JSON_TOKEN_OBJECT:
+	case JSMN_OBJECT:
 		node->kind = JSON_KIND_OBJECT;
 		return node;
-	case JSON_TOKEN_ARRAY:
+	case JSMN_ARRAY:
 		node->kind = JSON_KIND_ARRAY;
 		return node;
-	case JSON_TOKEN_STRING:
+	case JSMN_STRING:
 		node->kind = JSON_KIND_STRING;
 		return read_text(reader, &node->text, err) ? node : NULL;
 	default:

@@ -12,10 +12,10 @@
 
 static bool read_text(struct json_reader *reader, const char *expected, struct slice *ret_text, struct error *err)
 {
-	const struct json_token *token = json_at(reader);
+	const jsmntok_t *token = json_at(reader);
 	struct slice text = json_token_text(reader, token);
 
-	if (token->type != JSON_TOKEN_STRING) {
+	if (token->type != JSMN_STRING) {
 		*ret_text = slice_from(NULL, 0);
 		return json_fail_type(reader, expected, false, err);
 	}
@@ -48,7 +48,7 @@ bool json_reader_choice(struct json_reader *reader, const struct slice *texts, s
 	int token = reader->position;
 	struct json_problem problem = { .kind = JSON_PROBLEM_VALUE };
 
-	if (json_at(reader)->type != JSON_TOKEN_STRING)
+	if (json_at(reader)->type != JSMN_STRING)
 		return json_fail_type(reader, "string", false, err);
 	if (!read_text(reader, "string", &text, err))
 		return false;
@@ -72,28 +72,28 @@ bool json_reader_choice(struct json_reader *reader, const struct slice *texts, s
 
 bool json_reader_bool(struct json_reader *reader, bool *ret_value, struct error *err)
 {
-	const struct json_token *token = json_at(reader);
+	const jsmntok_t *token = json_at(reader);
 	char first = reader->text.data[token->start];
 
-	if (token->type != JSON_TOKEN_PRIMITIVE || (first != 't' && first != 'f'))
+	if (token->type != JSMN_PRIMITIVE || (first != 't' && first != 'f'))
 		return json_fail_type(reader, "bool", false, err);
 	*ret_value = first == 't';
 	reader->position++;
 	return true;
 }
 
-static bool is_number(const struct json_reader *reader, const struct json_token *token)
+static bool is_number(const struct json_reader *reader, const jsmntok_t *token)
 {
 	char first = reader->text.data[token->start];
 
-	return token->type == JSON_TOKEN_PRIMITIVE && (first == '-' || (first >= '0' && first <= '9'));
+	return token->type == JSMN_PRIMITIVE && (first == '-' || (first >= '0' && first <= '9'));
 }
 
 /* Fractions and exponents are no integers, even where their value is one. */
 static bool read_unsigned(struct json_reader *reader, uint64_t max, const char *name, uint64_t *ret_value,
                           struct error *err)
 {
-	const struct json_token *token = json_at(reader);
+	const jsmntok_t *token = json_at(reader);
 	uint64_t value;
 
 	if (!is_number(reader, token) || !slice_to_u64(json_token_text(reader, token), &value) || value > max)
@@ -107,7 +107,7 @@ static bool read_unsigned(struct json_reader *reader, uint64_t max, const char *
 static bool read_signed(struct json_reader *reader, int64_t max, const char *name, int64_t *ret_value,
                         struct error *err)
 {
-	const struct json_token *token = json_at(reader);
+	const jsmntok_t *token = json_at(reader);
 	int64_t value;
 
 	if (!is_number(reader, token) || !slice_to_i64(json_token_text(reader, token), &value) || value > max ||
@@ -169,8 +169,7 @@ bool json_reader_uint64(struct json_reader *reader, uint64_t *ret_value, struct 
 }
 
 /* A number's text with a NUL behind it, as strtod wants it. */
-static bool copy_number(const struct json_reader *reader, const struct json_token *token,
-                        char text[JSON_MAX_NUMBER_BYTES + 1])
+static bool copy_number(const struct json_reader *reader, const jsmntok_t *token, char text[JSON_MAX_NUMBER_BYTES + 1])
 {
 	struct slice literal = json_token_text(reader, token);
 
@@ -230,10 +229,10 @@ bool json_reader_whole_number(struct json_reader *reader, uint64_t *ret_value, s
 /* Whether the value at hand is one of the names, which has then been read. */
 static bool read_number_name(struct json_reader *reader, double *ret_value)
 {
-	const struct json_token *token = json_at(reader);
+	const jsmntok_t *token = json_at(reader);
 	struct slice text = json_token_text(reader, token);
 
-	if (token->type != JSON_TOKEN_STRING)
+	if (token->type != JSMN_STRING)
 		return false;
 	if (slice_equal_text(text, "NaN"))
 		*ret_value = NAN;
@@ -267,11 +266,11 @@ bool json_reader_float_or_name(struct json_reader *reader, float *ret_value, str
 /* The text of a quantity, whatever kind of value it is: what isn't one has no quantity's text (protocols 2.3). */
 static bool read_quantity(struct json_reader *reader, struct quantity *quantity, struct error *err)
 {
-	const struct json_token *token = json_at(reader);
+	const jsmntok_t *token = json_at(reader);
 	struct slice text = json_token_text(reader, token);
 	struct error cause;
 
-	if (token->type == JSON_TOKEN_STRING && json_needs_decoding(reader, token) &&
+	if (token->type == JSMN_STRING && json_needs_decoding(reader, token) &&
 	    !json_decode_string(reader, token, &text, err))
 		return false;
 	if (json_is_null(reader, token))
@@ -304,12 +303,12 @@ bool json_reader_milli_cpu(struct json_reader *reader, uint32_t *ret_milli, stru
 
 bool json_reader_instant(struct json_reader *reader, int64_t *ret_ns, struct error *err)
 {
-	const struct json_token *token = json_at(reader);
+	const jsmntok_t *token = json_at(reader);
 	struct slice text = json_token_text(reader, token);
 	struct error cause;
 	int64_t ns;
 
-	if (token->type != JSON_TOKEN_STRING)
+	if (token->type != JSMN_STRING)
 		return json_fail_type(reader, "time", false, err);
 	if (json_needs_decoding(reader, token) && !json_decode_string(reader, token, &text, err))
 		return false;

@@ -1,6 +1,6 @@
 /*
  * Any bytes as a VirtualMachine, as a configuration file (of either generation), and as a stream for the splitter. Checked: no bad access;
- * what the scan passes, the tokenizer takes; what was decoded and written reads back as the same; values don't depend on how
+ * what the scan passes, jsmn tokenizes; what was decoded and written reads back as the same; values don't depend on how
  * they are fed.
  */
 #include <stdint.h>

@@ -107,7 +107,7 @@ echo "$size bytes"
 node -e '
 	const sbom = JSON.parse(require("fs").readFileSync(process.argv[1]));
 	const names = sbom.packages.map((p) => p.name).sort();
-	for (const name of ["ballast", "libyaml", "llhttp", "mbedtls", "musl", "zlib"])
+	for (const name of ["ballast", "jsmn", "libyaml", "llhttp", "mbedtls", "musl", "zlib"])
 		if (!names.includes(name)) { console.error("the SBOM lacks " + name); process.exit(1); }
 ' "$work/agent/usr/share/doc/ballast/sbom.spdx.json"
 

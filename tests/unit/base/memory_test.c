@@ -1,8 +1,11 @@
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -156,6 +159,27 @@ static void a_large_block_is_the_next_one_of_its_size(void **state)
 	memory_release(other);
 	memory_release(block);
 }
+
+/* Two owners of one block would be worse than an end. */
+static void a_large_block_released_twice_ends_the_process(void **state)
+{
+	enum { SIZE = 100000 };
+	int status;
+	pid_t child = fork();
+
+	(void)state;
+	assert_true(child >= 0);
+	if (child == 0) {
+		void *block = memory_resize(NULL, SIZE);
+
+		(void)signal(SIGABRT, SIG_DFL); /* the test framework's own would report it as a failure */
+		memory_release(block);
+		memory_release(block);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
 #endif
 
 int main(void)
@@ -170,6 +194,7 @@ int main(void)
 		cmocka_unit_test(a_large_block_that_comes_again_grows_with_what_it_holds),
 #ifndef __SANITIZE_ADDRESS__
 		cmocka_unit_test(a_large_block_is_the_next_one_of_its_size),
+		cmocka_unit_test(a_large_block_released_twice_ends_the_process),
 #endif
 	};
 
