@@ -11,7 +11,6 @@
 #include "base/memory.h"
 
 #include <malloc.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 static unsigned long allocations; /* since the last memory_fail_at */
 static unsigned long fail_at;     /* 0: never */
 static unsigned long blocks;      /* allocated and not yet released */
+static bool arenas_are_split;
 
 #if defined(__SANITIZE_ADDRESS__)
 #define RESERVE_BLOCKS 0
@@ -155,6 +155,16 @@ void memory_fail_at(unsigned long count)
 unsigned long memory_allocation_count(void)
 {
 	return allocations;
+}
+
+void memory_split_arenas(bool split)
+{
+	arenas_are_split = split;
+}
+
+bool memory_arenas_are_split(void)
+{
+	return arenas_are_split;
 }
 
 unsigned long memory_block_count(void)

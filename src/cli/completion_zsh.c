@@ -35,7 +35,7 @@ static void append_words(const char *const *words, struct buffer *out)
 static void append_specification(const struct option_row *row, const char *dashes, struct buffer *out)
 {
 	buffer_append_format(out, " \\\n\t\t\t'*%s%s%s[", dashes, row->name, row->argument.length > 0 ? "=" : "");
-	append_escaped(row->help, out);
+	append_escaped(option_row_help(row, out), out);
 	buffer_append_char(out, ']');
 	if (row->argument.length > 0) {
 		buffer_append_char(out, ':');

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/secret.h"
 #include "kube/client_internal.h"
 
 static const char UNDEFINED[] =
@@ -136,7 +135,7 @@ struct kube_client *kube_client_create(struct loop *loop, const struct kube_clie
 		return NULL;
 	}
 	client->loop = loop;
-	buffer_init(&client->authorization, KUBE_TOKEN_BYTES + sizeof "Bearer ");
+	buffer_init_secret(&client->authorization, KUBE_TOKEN_BYTES + sizeof "Bearer ");
 	client->http = http_client_create(loop, err);
 	if (client->http == NULL ||
 	    !(options->kubeconfig != NULL ? use_kubeconfig(client, options, err)
@@ -164,7 +163,7 @@ void kube_client_destroy(struct kube_client *client)
 	if (client->http != NULL)
 		http_client_destroy(client->http);
 	kube_credentials_destroy(&client->credentials);
-	secret_destroy(&client->authorization);
+	buffer_destroy(&client->authorization);
 	memory_release(client->user_agent);
 	memory_release(client);
 }

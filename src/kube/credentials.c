@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/secret.h"
 
 enum { WHITE_SPACE_BYTES = 4096 }; /* around a token */
 
@@ -28,7 +27,7 @@ static bool read_token(const char *path, struct buffer *ret_token, struct error 
 	struct slice token;
 	bool ok = false;
 
-	buffer_init(&content, KUBE_TOKEN_BYTES + WHITE_SPACE_BYTES);
+	buffer_init_secret(&content, KUBE_TOKEN_BYTES + WHITE_SPACE_BYTES);
 	if (!file_read(path, &content, err))
 		goto out;
 	token = slice_trim(buffer_slice(&content));
@@ -43,7 +42,7 @@ static bool read_token(const char *path, struct buffer *ret_token, struct error 
 	buffer_append_slice(ret_token, token);
 	ok = buffer_check(ret_token, path, err);
 out:
-	secret_destroy(&content);
+	buffer_destroy(&content);
 	return ok;
 }
 
@@ -65,7 +64,7 @@ static bool exchange(struct buffer *held, struct buffer *read)
 		*held = *read;
 		*read = old;
 	}
-	secret_destroy(read);
+	buffer_destroy(read);
 	return differs;
 }
 
@@ -73,9 +72,9 @@ static bool load_token(struct kube_credentials *credentials, uint64_t now_ns, bo
 {
 	struct buffer token;
 
-	buffer_init(&token, KUBE_TOKEN_BYTES);
+	buffer_init_secret(&token, KUBE_TOKEN_BYTES);
 	if (!read_token(credentials->token_path, &token, err)) {
-		secret_destroy(&token);
+		buffer_destroy(&token);
 		return false;
 	}
 	*ret_changed = exchange(&credentials->token, &token);
@@ -107,10 +106,10 @@ static bool set_paths(struct kube_credentials *credentials, const char *folder, 
 static void set_up(struct kube_credentials *credentials, const struct logger *logger)
 {
 	*credentials = (struct kube_credentials){ .logger = *logger };
-	buffer_init(&credentials->token, KUBE_TOKEN_BYTES);
+	buffer_init_secret(&credentials->token, KUBE_TOKEN_BYTES);
 	buffer_init(&credentials->ca, KUBE_CA_BYTES);
 	buffer_init(&credentials->certificate, KUBE_CA_BYTES);
-	buffer_init(&credentials->key, KUBE_CA_BYTES);
+	buffer_init_secret(&credentials->key, KUBE_CA_BYTES);
 }
 
 bool kube_credentials_init(struct kube_credentials *credentials, const char *folder, const struct logger *logger,
@@ -181,7 +180,7 @@ bool kube_credentials_init_from(struct kube_credentials *credentials, const stru
 
 void kube_credentials_destroy(struct kube_credentials *credentials)
 {
-	secret_destroy(&credentials->token);
+	buffer_destroy(&credentials->token);
 	buffer_destroy(&credentials->ca);
 	buffer_destroy(&credentials->certificate);
 	buffer_destroy(&credentials->key);
@@ -239,7 +238,7 @@ static bool reload(struct kube_credentials *credentials, const char *path, struc
 	struct buffer content;
 	struct error err;
 
-	buffer_init(&content, KUBE_CA_BYTES);
+	buffer_init_secret(&content, KUBE_CA_BYTES);
 	if (!file_read(path, &content, &err) || !has_content(&content, path, &err)) {
 		if (!credentials->certificate_failing)
 			log_warn(&credentials->logger, "Unable to read the client certificate or its key",

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/secret.h"
 #include "kube/kubeconfig_files.h"
 #include "net/base64.h"
 #include "net/http_client.h"
@@ -47,8 +46,11 @@ static bool take_base64(const struct kubeconfig_entry *entry, const char *field,
 {
 	struct error cause;
 
-	if (!base64_decode(data, &source->text, &cause))
-		return refuse(entry, field, data, cause.code == ERROR_SYNTAX ? "this is no base64" : cause.text, err);
+	if (!base64_decode(data, &source->text, &cause)) {
+		(void)refuse(entry, field, data, cause.code == ERROR_SYNTAX ? "this is no base64" : cause.text, err);
+		err->code = cause.code;
+		return false;
+	}
 	source->kind = KUBE_SOURCE_INLINE;
 	return true;
 }
@@ -59,7 +61,7 @@ static bool take_pem(const struct kubeconfig_entry *entry, const char *field, st
 {
 	char data_field[64];
 
-	buffer_init(&source->text, KUBE_CA_BYTES);
+	buffer_init_secret(&source->text, KUBE_CA_BYTES);
 	(void)snprintf(data_field, sizeof data_field, "%s%s", field, data.length > 0 ? "-data" : "");
 	kubeconfig_entry_describe(entry, data_field, data.length > 0 ? data : path, source->place,
 	                          sizeof source->place);
@@ -148,7 +150,7 @@ static bool take_token(const struct kubeconfig_entry *entry, const struct kubeco
 	struct slice token = slice_trim(user->token);
 	bool is_file = user->token_file.length > 0;
 
-	buffer_init(&source->text, KUBE_TOKEN_BYTES);
+	buffer_init_secret(&source->text, KUBE_TOKEN_BYTES);
 	kubeconfig_entry_describe(entry, is_file ? "tokenFile" : "token", is_file ? user->token_file : user->token,
 	                          source->place, sizeof source->place);
 	buffer_append_slice(&source->text, token);
@@ -229,8 +231,8 @@ bool kubeconfig_load(const char *paths, struct kubeconfig *ret, struct error *er
 
 void kubeconfig_destroy(struct kubeconfig *kubeconfig)
 {
-	secret_destroy(&kubeconfig->ca.text);
-	secret_destroy(&kubeconfig->token.text);
-	secret_destroy(&kubeconfig->certificate.text);
-	secret_destroy(&kubeconfig->key.text);
+	buffer_destroy(&kubeconfig->ca.text);
+	buffer_destroy(&kubeconfig->token.text);
+	buffer_destroy(&kubeconfig->certificate.text);
+	buffer_destroy(&kubeconfig->key.text);
 }

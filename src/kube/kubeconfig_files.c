@@ -12,7 +12,6 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/secret.h"
 #include "codec/yaml.h"
 
 /* Decoded structs and tokens of the JSON text. */
@@ -55,8 +54,8 @@ static bool decode_text(struct kubeconfig_file *file, struct slice text, struct 
 
 	if (is_json)
 		return ok;
-	secret_destroy(&file->json);
-	buffer_init(&file->json, (size_t)2 * KUBE_CONFIG_BYTES);
+	buffer_destroy(&file->json);
+	buffer_init_secret(&file->json, (size_t)2 * KUBE_CONFIG_BYTES);
 	arena_reset(&file->arena);
 	memset(&file->config, 0, sizeof file->config);
 	if (!yaml_to_json(text, &file->json, err))
@@ -73,10 +72,10 @@ static bool read_file(struct kubeconfig_file *file, struct error *err)
 
 	if (descriptor < 0)
 		return false;
-	buffer_init(&text, KUBE_CONFIG_BYTES);
+	buffer_init_secret(&text, KUBE_CONFIG_BYTES);
 	ok = file_read_and_close(descriptor, file->path, &text, err) &&
 	     (decode_text(file, buffer_slice(&text), err) || error_wrap(err, "%s", file->path));
-	secret_destroy(&text);
+	buffer_destroy(&text);
 	return ok;
 }
 
@@ -109,8 +108,8 @@ static bool add_file(struct kubeconfig_files *files, struct slice path, bool may
 	file->path[path.length] = '\0';
 	if (may_be_missing && is_missing(file->path))
 		return true;
-	buffer_init(&file->json, (size_t)2 * KUBE_CONFIG_BYTES);
-	arena_init(&file->arena, ARENA_BYTES);
+	buffer_init_secret(&file->json, (size_t)2 * KUBE_CONFIG_BYTES);
+	arena_init_secret(&file->arena, ARENA_BYTES);
 	files->count++;
 	return read_file(file, err);
 }
@@ -136,7 +135,7 @@ bool kubeconfig_files_read(const char *paths, struct kubeconfig_files *files, st
 void kubeconfig_files_close(struct kubeconfig_files *files)
 {
 	for (size_t i = 0; i < files->count; i++) {
-		secret_destroy(&files->items[i].json);
+		buffer_destroy(&files->items[i].json);
 		arena_destroy(&files->items[i].arena);
 	}
 	memory_release(files->items);

@@ -22,6 +22,7 @@
 #include "net/loop_sim.h"
 
 struct simulation;
+struct sim_torture;
 
 /*
  * A part of the cluster. To add one: make its loops with loop_sim_create, put everything on them, fill this in, and call
@@ -54,12 +55,11 @@ struct sim_options {
 	uint64_t seed;
 	double hours; /* simulated */
 	unsigned vms, nodes;
-	enum sim_storm storm; /* the worst there may be */
-	bool tls;             /* of the API server */
-	bool memory;          /* storms make allocations fail, too */
-	const char *log_path; /* of the agents; NULL: none is written */
-	/* Torture: this allocation, or this socket call, of the first agent's process fails, and no other. 0: none. */
-	unsigned long fail_allocation, fail_call;
+	enum sim_storm storm;        /* the worst there may be */
+	bool tls;                    /* of the API server */
+	bool memory;                 /* storms make allocations fail, too */
+	const char *log_path;        /* of the agents; NULL: none is written */
+	struct sim_torture *torture; /* torture.h; NULL: none */
 };
 
 /* Whether the run of the simulation so far is without fault. */
