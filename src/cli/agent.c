@@ -152,7 +152,7 @@ const struct command command_agent = {
 		 "  K8S_POD_IP             address of the pod; required\n"
 		 "  KUBECONFIG             kubeconfig files, with ':' between; the current context is used\n"
 		 "  KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT\n"
-		 "                         the API server; required\n"
+		 "                         the API server, without a kubeconfig\n"
 		 "  BALLAST_SERVICEACCOUNT_DIR\n"
 		 "                         folder with token and ca.crt\n"
 		 "                         (default: /var/run/secrets/kubernetes.io/serviceaccount)\n"

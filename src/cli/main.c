@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/relro.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/help.h"
@@ -112,11 +113,17 @@ static int flush_output(int status)
 
 int main(int argc, char **argv)
 {
+	struct error err;
+
 	if (argc < 1)
 		return EXIT_USAGE;
 	if (!open_standard_streams()) {
 		(void)fputs("ballast: a standard stream is closed, and /dev/null can't be opened in its place\n",
 		            stderr);
+		return EXIT_FAILED;
+	}
+	if (!relro_protect(&err)) {
+		(void)fprintf(stderr, "ballast: %s\n", err.text);
 		return EXIT_FAILED;
 	}
 	return flush_output(run(argc, argv));

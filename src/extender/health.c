@@ -3,7 +3,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "extender/not_found.h"
+#include "extender/page_server.h"
 #include "extender/process_limits.h"
 #include "extender/readiness_file.h"
 
@@ -49,7 +49,7 @@ static void on_request(void *context, struct http_call *call)
 	else if (slice_equal_text(path, "/readyz"))
 		answer_ready(health, call);
 	else
-		not_found_answer(call);
+		page_server_answer_not_found(call);
 }
 
 static void on_error(void *context, const struct error *err)
@@ -61,13 +61,6 @@ static void on_error(void *context, const struct error *err)
 
 struct health *health_start(const struct health_options *options, struct error *err)
 {
-	static const struct http_server_handler HANDLER = { .on_request = on_request };
-	const struct http_server_options settings = {
-		.address = options->address,
-		.max_connections = EXTENDER_PAGE_CONNECTIONS,
-		.max_body_bytes = EXTENDER_PAGE_REQUEST_BYTES,
-		.on_error = on_error,
-	};
 	struct health *health = memory_allocate(sizeof *health);
 
 	if (health == NULL) {
@@ -75,7 +68,7 @@ struct health *health_start(const struct health_options *options, struct error *
 		return NULL;
 	}
 	health->options = *options;
-	health->http = http_server_start(options->loop, &settings, &HANDLER, health, err);
+	health->http = page_server_start(options->loop, options->address, on_request, on_error, health, err);
 	if (health->http == NULL) {
 		memory_release(health);
 		return NULL;

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "extender/call_log.h"
 #include "extender/metrics_page.h"
-#include "extender/not_found.h"
+#include "extender/page_server.h"
 #include "extender/process_limits.h"
 
 enum route { ROUTE_FILTER, ROUTE_PRIORITIZE, ROUTE_BIND, ROUTE_METRICS, ROUTE_NOT_FOUND };
@@ -247,7 +247,7 @@ static void on_request(void *context, struct http_call *http)
 		break;
 	case ROUTE_NOT_FOUND:
 		free_call(call);
-		not_found_answer(http);
+		page_server_answer_not_found(http);
 		break;
 	}
 }

@@ -27,6 +27,7 @@ struct slice secret_slice(const struct secret *secret);
  * slice shows them as constant.
  */
 void secret_wipe_decoded(struct slice bytes, struct slice source);
+
 /*
  * A buffer for a text with secrets in it, with room for limit_bytes from the start. False when memory is short; then,
  * too, it may be destroyed.

@@ -48,6 +48,7 @@ struct live_view {
 	struct buffer waiting;
 	unsigned dropped_lines;
 	char outages[LIVE_VIEW_OUTAGES_BYTES];
+	char state_url[LIVE_VIEW_URL_BYTES];
 	char last_event[LIVE_VIEW_EVENT_BYTES];
 	char (*actions)[LIVE_VIEW_ACTION_BYTES]; /* of each VM of the workload */
 	const struct pod_cluster *pods;          /* NULL: none */
@@ -159,7 +160,11 @@ static void draw_head(struct live_view *view, unsigned columns)
 	append_cut(&view->waiting, line, columns);
 	append_cut(&view->waiting, "using, goal, permitted: in CU (1 CU = 0.25 vCPU, 1 GiB); CPU/memory if they differ",
 	           columns);
-	(void)snprintf(line, sizeof line, "%s%s", view->outages[0] != '\0' ? "away: " : "", view->outages);
+	line[0] = '\0';
+	if (view->outages[0] != '\0')
+		(void)snprintf(line, sizeof line, "away: %s", view->outages);
+	else if (view->state_url[0] != '\0')
+		(void)snprintf(line, sizeof line, "see also: ballast status --watch --url %s", view->state_url);
 	append_cut(&view->waiting, line, columns);
 	(void)snprintf(line, sizeof line, "%-12s %-11s %6s %5s %9s  %-9s  %s", "VM", "workload", "using", "goal",
 	               "permitted", "monitor", "last action");
@@ -363,6 +368,12 @@ void live_view_set_phase(struct live_view *view, unsigned phase)
 void live_view_set_outages(struct live_view *view, const char *peers)
 {
 	(void)snprintf(view->outages, sizeof view->outages, "%s", peers);
+}
+
+void live_view_set_state_url(struct live_view *view, const char *url)
+{
+	if (view->state_url[0] == '\0')
+		(void)snprintf(view->state_url, sizeof view->state_url, "%s", url);
 }
 
 void live_view_destroy(struct live_view *view)

@@ -20,6 +20,7 @@ enum {
 	LIVE_VIEW_ACTION_BYTES = 160,
 	LIVE_VIEW_EVENT_BYTES = 1024,
 	LIVE_VIEW_OUTAGES_BYTES = 256,
+	LIVE_VIEW_URL_BYTES = 64,
 	LIVE_VIEW_REDRAWS_PER_S = 4
 };
 
@@ -37,6 +38,9 @@ void live_view_set_phase(struct live_view *view, unsigned phase);
 
 /* Which peers are away, by their names; "": none. Copied, and cut if it is long. */
 void live_view_set_outages(struct live_view *view, const char *peers);
+
+/* Where an agent's state is served. While nothing is away, the table says how to look there, at the first agent that has one. */
+void live_view_set_state_url(struct live_view *view, const char *url);
 
 /* Pods are shown too; pods must outlive the view's use. */
 bool live_view_show_pods(struct live_view *view, const struct pod_cluster *pods, struct error *err);

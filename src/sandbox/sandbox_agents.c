@@ -123,7 +123,7 @@ bool sandbox_agent_start(struct sandbox *sandbox, unsigned index, struct error *
 	const char *arguments[] = { "ballast", "agent", "--listen-address", NULL, NULL, NULL, NULL };
 	struct child_options options = { .path = sandbox->program, .arguments = arguments, .end_signals_wait = true };
 	const char *log_path = sandbox->options->agent_log;
-	char room[AGENT_SETUP_LOG_PATH_BYTES];
+	char room[AGENT_SETUP_LOG_PATH_BYTES], state_url[LIVE_VIEW_URL_BYTES];
 
 	agent->sandbox = sandbox;
 	agent->place = cluster_agent_place(sandbox->cluster, index);
@@ -147,5 +147,7 @@ bool sandbox_agent_start(struct sandbox *sandbox, unsigned index, struct error *
 	live_view_event(sandbox->view, "started the agent of %s: http://%s:%d/metrics (VMs: port %d, state: port %d)",
 	                agent->place.node, agent->place.address, SERVERS_METRICS_PORT, SERVERS_VM_METRICS_PORT,
 	                AGENT_SETUP_DUMP_PORT);
+	(void)snprintf(state_url, sizeof state_url, "http://%s:%d/", agent->place.address, AGENT_SETUP_DUMP_PORT);
+	live_view_set_state_url(sandbox->view, state_url);
 	return true;
 }

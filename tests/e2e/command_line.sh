@@ -89,4 +89,11 @@ status=$?
 expect 1 "replay without standard output"
 grep -q 'writing an answer: bad file descriptor' "$work/errors" || fail "replay without it says: $(cat "$work/errors")"
 
+# README's tables have every option there is, and no other.
+for subcommand in agent status sandbox extender; do
+	"$ballast" $subcommand --help
+done | sed -n 's/^  --*\([A-Za-z][A-Za-z-]*\).*/\1/p' | grep -vx -e help -e version | LC_ALL=C sort -u >"$work/options"
+sed -n '/^| \(ours: \)\{0,1\}`--/{s/^| //;s/ | .*//;p;}' README.md | grep -o -- '`--[A-Za-z-]*' | sed 's/^`--//' | LC_ALL=C sort -u >"$work/tables"
+diff "$work/options" "$work/tables" >"$work/difference" || fail "options (<) and README's tables (>): $(cat "$work/difference")"
+
 [ "$failures" -eq 0 ]

@@ -100,7 +100,7 @@ rm -rf "$work/base"
 # The sources as a checkout has them, under an umask that is no help, with what people leave lying about.
 mkdir "$work/source"
 (cd "$root" && find . -path ./.git -prune -o -path './build*' -prune -o -path './vendor/.*' -prune -o -name node_modules -prune -o -type f -print0) |
-	(cd "$root" && xargs -0 tar -cf -) | tar -xf - -C "$work/source"
+	(cd "$root" && tar --null --files-from=- -cf -) | tar -xf - -C "$work/source"
 chmod -R go= "$work/source"
 mkdir -p "$work/source/.git" "$work/source/build" "$work/source/vendor/.src-arm64" "$work/source/tests/npm/node_modules"
 for place in .git build vendor/.src-arm64 tests/npm/node_modules .; do

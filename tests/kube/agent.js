@@ -399,7 +399,11 @@ async function main() {
 }
 
 main().then(() => process.exit(0), (error) => {
+	const refused = log.split('\n').find((l) => /forbidden/i.test(l)); // why it may not have come, whatever it was
+
 	console.error(`agent.js: ${error.message}`);
+	if (refused)
+		console.error(`the first thing that was forbidden: ${refused}`);
 	console.error(log.split('\n').slice(-25).join('\n'));
 	if (agent)
 		agent.kill('SIGKILL');

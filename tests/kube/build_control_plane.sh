@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 out=$PWD/vendor/.cache/kube
 work=$PWD/vendor/.cache/kube-build
-[ -x "$out/kube-apiserver" ] && [ -x "$out/kube-scheduler" ] && exit 0
+[ -s "$out/kube-apiserver" ] && [ -s "$out/kube-scheduler" ] && exit 0
 version='1.20.5+really1.20.2-1.1+deb12u1'
 
 export DEBIAN_FRONTEND=noninteractive

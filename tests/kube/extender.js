@@ -334,7 +334,11 @@ main().then(() => {
 	console.log('extender: all is well');
 	process.exit(0);
 }, (error) => {
+	const refused = log.split('\n').find((l) => /forbidden/i.test(l)); // why it may not have come, whatever it was
+
 	console.error(`extender.js: ${error.stack}`);
+	if (refused)
+		console.error(`the first thing that was forbidden: ${refused}`);
 	console.error(log.split('\n').slice(-25).join('\n'));
 	process.exit(1);
 });

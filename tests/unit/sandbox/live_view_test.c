@@ -214,6 +214,28 @@ static void a_terminal_shows_a_table(void **state)
 	close_scene();
 }
 
+static void a_terminal_says_where_the_first_agents_state_is_unless_something_is_away(void **state)
+{
+	(void)state;
+
+	open_terminal(100, 30);
+	live_view_set_state_url(scene.view, "http://127.0.0.5:10300/");
+	live_view_set_state_url(scene.view, "http://127.0.0.6:10300/");
+	live_view_start(scene.view, &scene.cluster);
+	close_view();
+	assert_non_null(
+		strstr(last_frame(),
+	               "differ\x1b[K\r\nsee also: ballast status --watch --url http://127.0.0.5:10300/\x1b[K\r\nVM "));
+	close_scene();
+	open_terminal(100, 30);
+	live_view_set_state_url(scene.view, "http://127.0.0.5:10300/");
+	live_view_set_outages(scene.view, "scheduler plugin");
+	live_view_start(scene.view, &scene.cluster);
+	close_view();
+	assert_non_null(strstr(last_frame(), "differ\x1b[K\r\naway: scheduler plugin\x1b[K\r\nVM "));
+	close_scene();
+}
+
 static void no_pod_event(void *context, unsigned pod, const char *text)
 {
 	(void)context;
@@ -346,6 +368,7 @@ int main(void)
 		cmocka_unit_test(events_are_lines_with_the_time),
 		cmocka_unit_test(a_reader_that_is_too_slow_misses_lines_and_is_told),
 		cmocka_unit_test(a_terminal_shows_a_table),
+		cmocka_unit_test(a_terminal_says_where_the_first_agents_state_is_unless_something_is_away),
 		cmocka_unit_test(pods_are_shown_below_vms_and_each_gets_half_of_the_room),
 		cmocka_unit_test(a_small_terminal_gets_less_of_it),
 		cmocka_unit_test(the_terminal_is_as_it_was_while_the_process_is_stopped),
