@@ -3,18 +3,18 @@
  */
 #include <getopt.h>
 #include <inttypes.h>
-#include <psa/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "net/tls_hooks.h"
 #include "sim_agent.h"
 #include "sim_cluster.h"
+#include "sim_process.h"
+#include "sim_receiver.h"
 #include "simulation.h"
 
-enum { AGENTS_MAX = 2 };
+enum { AGENTS_MAX = SIM_CLUSTER_AGENTS };
 
 static const char USAGE[] =
 	"Usage: ballast-sim [OPTION]...\n"
@@ -35,6 +35,8 @@ static const char USAGE[] =
 	"  --points N       how many of them one by one (default: 2000); then a sample\n"
 	"  --from N         the first one (default: 1)\n"
 	"  --trace          prints every event\n"
+	"  --record FILE    writes what happened up to where an invariant broke, as far as it is needed for that\n"
+	"  --play FILE      what is written there happens, and nothing else\n"
 	"  --log FILE       where the agents log to (appended)\n"
 	"  --help           this text\n"
 	"\n"
@@ -45,8 +47,10 @@ struct run_options {
 	unsigned long seeds;
 	unsigned long points, from;
 	const char *torture;
+	const char *record_path, *play_path;
 	bool trace;
-	bool stop; /* at the first seed that is broken */
+	bool stop;  /* at the first seed that is broken */
+	bool quiet; /* nothing of broken ones */
 };
 
 static void print_line(void *context, const char *text)
@@ -59,6 +63,7 @@ static void print_line(void *context, const char *text)
 struct run {
 	struct simulation *simulation;
 	struct sim_cluster *cluster;
+	struct sim_receiver *receiver;
 	struct agent_setup setup;
 	struct sim_agent_counts agents[AGENTS_MAX];
 };
@@ -73,13 +78,17 @@ static bool set_up(struct run *run, const struct run_options *options, struct er
 	if (options->trace)
 		sim_world_follow(simulation_world(run->simulation), print_line, stdout);
 	run->cluster = sim_cluster_create(run->simulation, err);
-	if (run->cluster == NULL || !agent_setup_create(&run->setup, 1, &NEWEST, NULL, sim_cluster_token(run->cluster),
-	                                                sim_cluster_ca_pem(run->cluster), err))
+	if (run->cluster != NULL)
+		run->receiver = sim_receiver_create(run->simulation, err);
+	if (run->receiver == NULL || !agent_setup_create(&run->setup, 1, &NEWEST, NULL, sim_cluster_token(run->cluster),
+	                                                 sim_cluster_ca_pem(run->cluster), err))
 		return false;
 	for (unsigned i = 0; i < sim_cluster_agent_count(run->cluster); i++) {
-		const struct sim_agent_options agent = {
-			.node = i, .setup = &run->setup, .cluster = run->cluster, .counts = &run->agents[i]
-		};
+		const struct sim_agent_options agent = { .node = i,
+			                                 .setup = &run->setup,
+			                                 .cluster = run->cluster,
+			                                 .receiver = run->receiver,
+			                                 .counts = &run->agents[i] };
 
 		if (!sim_agent_create(run->simulation, &agent, err))
 			return false;
@@ -90,9 +99,12 @@ static bool set_up(struct run *run, const struct run_options *options, struct er
 /* What a run found, once everything of it is gone. */
 struct outcome {
 	bool whole;
+	char broken[64]; /* the invariant */
 	uint64_t hash, events;
 	struct sim_counts counts;
 	struct sim_cluster_counts cluster;
+	struct sim_receiver_counts receiver;
+	struct sim_bills_counts bills;
 	struct sim_agent_counts agents[AGENTS_MAX];
 	uint64_t faults[SIM_FAULTS];
 	uint64_t simulated_ns;
@@ -120,6 +132,8 @@ static bool run_once(const struct run_options *options, struct outcome *ret_outc
 	if (ok) {
 		(void)simulation_run(run.simulation);
 		outcome.cluster = sim_cluster_counts(run.cluster);
+		outcome.receiver = sim_receiver_counts(run.receiver);
+		outcome.bills = sim_bills_counts(sim_receiver_bills(run.receiver));
 	}
 	if (run.simulation != NULL) {
 		outcome.simulated_ns = simulation_now_ns(run.simulation);
@@ -131,7 +145,8 @@ static bool run_once(const struct run_options *options, struct outcome *ret_outc
 		outcome.whole = simulation_is_whole(run.simulation);
 		outcome.hash = sim_world_hash(simulation_world(run.simulation));
 		outcome.events = sim_world_event_count(simulation_world(run.simulation));
-		if (ok && !outcome.whole)
+		(void)snprintf(outcome.broken, sizeof outcome.broken, "%s", simulation_broken_name(run.simulation));
+		if (ok && !outcome.whole && !options->quiet)
 			tell_broken(&run, options);
 		simulation_destroy(run.simulation);
 	}
@@ -139,30 +154,6 @@ static bool run_once(const struct run_options *options, struct outcome *ret_outc
 	if (ok)
 		*ret_outcome = outcome;
 	return ok;
-}
-
-/*
- * The TLS library makes room for keys as it needs more of them at once, and keeps it: not to be taken for what an agent
- * left behind. So it is made to need a lot before.
- */
-static bool make_room_for_keys(struct error *err)
-{
-	enum { KEYS = 500 };
-	static const uint8_t KEY[16] = { 0 };
-	psa_key_attributes_t attributes = PSA_KEY_ATTRIBUTES_INIT;
-	psa_key_id_t keys[KEYS];
-	bool ok = true;
-	unsigned count;
-
-	psa_set_key_type(&attributes, PSA_KEY_TYPE_AES);
-	psa_set_key_bits(&attributes, 8 * sizeof KEY);
-	psa_set_key_usage_flags(&attributes, PSA_KEY_USAGE_ENCRYPT);
-	psa_set_key_algorithm(&attributes, PSA_ALG_ECB_NO_PADDING);
-	for (count = 0; ok && count < KEYS; count++)
-		ok = psa_import_key(&attributes, KEY, sizeof KEY, &keys[count]) == PSA_SUCCESS;
-	for (unsigned i = 0; ok && i < count; i++)
-		ok = psa_destroy_key(keys[i]) == PSA_SUCCESS;
-	return ok || error_set(err, ERROR_SYSTEM, "the TLS library can't make keys");
 }
 
 /* ---- reports ---- */
@@ -186,11 +177,13 @@ static void print_outcome(const struct run_options *options, const struct outcom
 	(void)printf(
 		"seed %" PRIu64 ": %s, %.2f h, hash %016" PRIx64 ", %" PRIu64 " events, %" PRIu64
 		" steps, %u cycles, %u storms, %u patches, %u short permits; agents: %u starts, %u crashes, %u fatal "
-		"exits, %u orderly ends; quiet: %u blocks, %u sockets, %u timers; at most %u turns a second\n",
+		"exits, %u orderly ends; quiet: %u blocks, %u sockets, %u timers; at most %u turns a second; %.0f "
+		"VM-seconds billed of %.0f seen\n",
 		options->sim.seed, outcome->whole ? "ok" : "BROKEN",
 		(double)outcome->simulated_ns / (3600.0 * (double)NS_PER_S), outcome->hash, outcome->events,
 		outcome->counts.steps, outcome->counts.cycles, outcome->counts.storms, outcome->cluster.patches,
-		outcome->cluster.short_permits, starts, crashes, fatal, ends, blocks, sockets, timers, turns);
+		outcome->cluster.short_permits, starts, crashes, fatal, ends, blocks, sockets, timers, turns,
+		outcome->bills.billed_s, outcome->bills.seen_s);
 }
 
 static void add_outcome(struct outcome *sum, const struct outcome *outcome)
@@ -206,7 +199,19 @@ static void add_outcome(struct outcome *sum, const struct outcome *outcome)
 	sum->cluster.page_faults += outcome->cluster.page_faults;
 	sum->cluster.monitor_faults += outcome->cluster.monitor_faults;
 	sum->cluster.vm_restarts += outcome->cluster.vm_restarts;
+	sum->cluster.vm_stops += outcome->cluster.vm_stops;
+	sum->cluster.vm_deletions += outcome->cluster.vm_deletions;
+	sum->cluster.vm_migrations += outcome->cluster.vm_migrations;
+	sum->cluster.late_patches += outcome->cluster.late_patches;
+	sum->cluster.scheduler_changes += outcome->cluster.scheduler_changes;
 	sum->cluster.settled_checks += outcome->cluster.settled_checks;
+	sum->bills.batches += outcome->bills.batches;
+	sum->bills.repeated_batches += outcome->bills.repeated_batches;
+	sum->bills.billing_events += outcome->bills.billing_events;
+	sum->bills.scaling_events += outcome->bills.scaling_events;
+	sum->bills.lives_billed_to_the_end += outcome->bills.lives_billed_to_the_end;
+	for (unsigned i = 0; i < SIM_RECEIVER_FAULTS; i++)
+		sum->receiver.faults[i] += outcome->receiver.faults[i];
 	for (unsigned i = 0; i < AGENTS_MAX; i++)
 		sum->agents[0].failed_allocations += outcome->agents[i].failed_allocations;
 	for (unsigned i = 0; i < SIM_FAULTS; i++)
@@ -228,6 +233,11 @@ static void print_faults(const struct outcome *sum)
 		{ "plugin restarts", cluster->plugin_outages },
 		{ "monitor restarts", cluster->monitor_outages },
 		{ "VM restarts", cluster->vm_restarts },
+		{ "VM stops", cluster->vm_stops },
+		{ "VM deletions", cluster->vm_deletions },
+		{ "VM migrations", cluster->vm_migrations },
+		{ "late patches", cluster->late_patches },
+		{ "other schedulers", cluster->scheduler_changes },
 		{ "bad pages", cluster->page_faults },
 		{ "ill monitors", cluster->monitor_faults },
 		{ "failed allocations", sum->agents[0].failed_allocations },
@@ -239,6 +249,21 @@ static void print_faults(const struct outcome *sum)
 	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
 		(void)printf(" %s %u%s", others[i].name, others[i].count,
 		             i + 1 < sizeof others / sizeof others[0] ? "," : "\n");
+}
+
+static void print_reported(const struct outcome *sum)
+{
+	const struct sim_bills_counts *bills = &sum->bills;
+
+	(void)printf("receiver:");
+	for (unsigned i = SIM_RECEIVER_GOOD + 1; i < SIM_RECEIVER_FAULTS; i++)
+		(void)printf(" %s %u,", sim_receiver_fault_name((enum sim_receiver_fault)i), sum->receiver.faults[i]);
+	(void)printf(
+		" repeated batches %llu of %llu; %llu billing events, %llu scaling events, %llu lives billed to the "
+		"end\n",
+		(unsigned long long)bills->repeated_batches, (unsigned long long)bills->batches,
+		(unsigned long long)bills->billing_events, (unsigned long long)bills->scaling_events,
+		(unsigned long long)bills->lives_billed_to_the_end);
 }
 
 static int run_seeds(struct run_options *options)
@@ -268,9 +293,88 @@ static int run_seeds(struct run_options *options)
 	double seconds = (double)(clock_monotonic_ns() - started_ns) / (double)NS_PER_S;
 
 	print_faults(&sum);
+	print_reported(&sum);
 	(void)printf("%lu seeds, %lu broken, %u settled checks, %.1f simulated hours in %.1f s: %.0f times real time\n",
 	             options->seeds, broken, sum.cluster.settled_checks, hours, seconds, hours * 3600 / seconds);
 	return broken == 0 ? 0 : 1;
+}
+
+/* ---- cases ---- */
+
+static bool run_case(struct run_options *options, const struct sim_case *play, struct outcome *ret_outcome)
+{
+	struct error err;
+
+	options->sim.seed = play->seed;
+	options->sim.vms = play->vms;
+	options->sim.nodes = play->nodes;
+	options->sim.memory = play->memory;
+	options->sim.tls = play->tls;
+	options->sim.play = play;
+	if (run_once(options, ret_outcome, &err))
+		return true;
+	(void)fprintf(stderr, "ballast-sim: %s\n", err.text);
+	return false;
+}
+
+static int run_play(struct run_options *options)
+{
+	struct sim_case play;
+	struct outcome outcome;
+	struct error err;
+	bool ok;
+
+	if (!sim_case_read(options->play_path, &play, &err)) {
+		(void)fprintf(stderr, "ballast-sim: %s\n", err.text);
+		return 2;
+	}
+	ok = run_case(options, &play, &outcome);
+	sim_case_destroy(&play);
+	if (!ok)
+		return 1;
+	print_outcome(options, &outcome);
+	return outcome.whole ? 0 : 1;
+}
+
+/* Of sim_case_shrink; context: the options. */
+static bool case_breaks(void *context, const struct sim_case *play, const char *broken)
+{
+	struct outcome outcome;
+
+	return run_case(context, play, &outcome) && !outcome.whole && strcmp(outcome.broken, broken) == 0;
+}
+
+/* The first seed that is broken becomes a case. */
+static int run_record(struct run_options *options)
+{
+	struct outcome outcome;
+	struct error err;
+	int result = 0;
+
+	for (unsigned long i = 0; i < options->seeds && result == 0; i++) {
+		struct sim_case record = { .seed = options->sim.seed,
+			                   .vms = options->sim.vms,
+			                   .nodes = options->sim.nodes,
+			                   .memory = options->sim.memory,
+			                   .tls = options->sim.tls };
+
+		options->sim.record = &record;
+		if (!run_once(options, &outcome, &err)) {
+			(void)fprintf(stderr, "ballast-sim: %s\n", err.text);
+			return 1;
+		}
+		options->sim.record = NULL;
+		if (!outcome.whole) {
+			result = 1;
+			options->quiet = true;
+			sim_case_shrink(&record, outcome.broken, case_breaks, options);
+			if (!sim_case_write(&record, options->record_path, outcome.broken, &err))
+				(void)fprintf(stderr, "ballast-sim: %s\n", err.text);
+		}
+		sim_case_destroy(&record);
+		options->sim.seed++;
+	}
+	return result;
 }
 
 /* ---- torture ---- */
@@ -382,6 +486,8 @@ enum option_code {
 	OPT_STOP,
 	OPT_TRACE,
 	OPT_LOG,
+	OPT_RECORD,
+	OPT_PLAY,
 	OPT_HELP
 };
 
@@ -432,6 +538,12 @@ static bool read_option(int code, const char *text, struct run_options *options)
 	case OPT_TRACE:
 		options->trace = true;
 		return true;
+	case OPT_RECORD:
+		options->record_path = text;
+		return true;
+	case OPT_PLAY:
+		options->play_path = text;
+		return true;
 	case OPT_LOG:
 		options->sim.log_path = text;
 		return true;
@@ -456,6 +568,8 @@ int main(int argc, char **argv)
 		{ "from", required_argument, NULL, OPT_FROM },
 		{ "stop", no_argument, NULL, OPT_STOP },
 		{ "trace", no_argument, NULL, OPT_TRACE },
+		{ "record", required_argument, NULL, OPT_RECORD },
+		{ "play", required_argument, NULL, OPT_PLAY },
 		{ "log", required_argument, NULL, OPT_LOG },
 		{ "help", no_argument, NULL, OPT_HELP },
 		{ NULL, 0, NULL, 0 },
@@ -479,9 +593,13 @@ int main(int argc, char **argv)
 	}
 	if (optind < argc)
 		return complain("there are no arguments, only options");
-	if (!tls_hooks_install(&err) || !make_room_for_keys(&err)) {
+	if (!sim_process_prepare(&err)) {
 		(void)fprintf(stderr, "ballast-sim: %s\n", err.text);
 		return 1;
 	}
+	if (options.play_path != NULL)
+		return run_play(&options);
+	if (options.record_path != NULL)
+		return run_record(&options);
 	return options.torture != NULL ? run_torture(&options) : run_seeds(&options);
 }

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "net/loop_sim.h"
+#include "sim_case.h"
 
 struct simulation;
 
@@ -32,6 +33,12 @@ struct sim_actor {
 	void *context;
 	/* One misfortune of the actor's own choice; called again and again during a storm. */
 	void (*disturb)(void *context, struct simulation *simulation, struct rng *rng);
+	/*
+	 * The same, as one of several misfortunes that have names: these, in place of disturb, up to a NULL. A name that
+	 * is there twice comes twice as often.
+	 */
+	const char *const *misfortunes;
+	void (*strike)(void *context, struct simulation *simulation, unsigned misfortune, struct rng *rng);
 	/* The storm is over: whatever is still wrong by the actor's doing must be undone now. */
 	void (*calm)(void *context, struct simulation *simulation);
 	/* A phase of the workload begins. */
@@ -54,10 +61,12 @@ struct sim_options {
 	uint64_t seed;
 	double hours; /* simulated */
 	unsigned vms, nodes;
-	enum sim_storm storm; /* the worst there may be */
-	bool tls;             /* of the API server */
-	bool memory;          /* storms make allocations fail, too */
-	const char *log_path; /* of the agents; NULL: none is written */
+	enum sim_storm storm;        /* the worst there may be */
+	bool tls;                    /* of the API server */
+	bool memory;                 /* storms make allocations fail, too */
+	const char *log_path;        /* of the agents; NULL: none is written */
+	struct sim_case *record;     /* what happens is added to it; NULL: it isn't kept */
+	const struct sim_case *play; /* what happens; NULL: whatever the seed makes up, for so many hours */
 	/* Torture: this allocation, or this socket call, of the first agent's process fails, and no other. 0: none. */
 	unsigned long fail_allocation, fail_call;
 };
