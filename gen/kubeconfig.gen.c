@@ -185,6 +185,9 @@ bool kubeconfig_user_decode(struct json_reader *reader, struct kubeconfig_user *
 		FIELD_USERNAME,
 		FIELD_PASSWORD,
 		FIELD_ACT_AS,
+		FIELD_ACT_AS_UID,
+		FIELD_ACT_AS_GROUPS,
+		FIELD_ACT_AS_USER_EXTRA,
 	};
 	static const struct json_field FIELDS[] = {
 		[FIELD_TOKEN] = {.key = {"token", 5}, .null = JSON_NULL_IS_ABSENT},
@@ -198,6 +201,9 @@ bool kubeconfig_user_decode(struct json_reader *reader, struct kubeconfig_user *
 		[FIELD_USERNAME] = {.key = {"username", 8}, .null = JSON_NULL_IS_ABSENT},
 		[FIELD_PASSWORD] = {.key = {"password", 8}, .null = JSON_NULL_IS_ABSENT},
 		[FIELD_ACT_AS] = {.key = {"as", 2}, .null = JSON_NULL_IS_ABSENT},
+		[FIELD_ACT_AS_UID] = {.key = {"as-uid", 6}, .null = JSON_NULL_IS_ABSENT},
+		[FIELD_ACT_AS_GROUPS] = {.key = {"as-groups", 9}, .null = JSON_NULL_IS_ABSENT},
+		[FIELD_ACT_AS_USER_EXTRA] = {.key = {"as-user-extra", 13}, .null = JSON_NULL_IS_ABSENT},
 	};
 	static const struct json_message MESSAGE = {
 		.fields = FIELDS,
@@ -241,6 +247,15 @@ bool kubeconfig_user_decode(struct json_reader *reader, struct kubeconfig_user *
 			break;
 		case FIELD_ACT_AS:
 			object.ok = json_reader_string(reader, &user.act_as, err);
+			break;
+		case FIELD_ACT_AS_UID:
+			object.ok = json_reader_string(reader, &user.act_as_uid, err);
+			break;
+		case FIELD_ACT_AS_GROUPS:
+			object.ok = json_reader_raw(reader, &user.act_as_groups, err);
+			break;
+		case FIELD_ACT_AS_USER_EXTRA:
+			object.ok = json_reader_raw(reader, &user.act_as_user_extra, err);
 			break;
 		}
 	}
@@ -293,6 +308,16 @@ void kubeconfig_user_encode(struct json_writer *writer, const struct kubeconfig_
 	json_writer_string(writer, user->password);
 	json_writer_key(writer, SLICE("as"));
 	json_writer_string(writer, user->act_as);
+	json_writer_key(writer, SLICE("as-uid"));
+	json_writer_string(writer, user->act_as_uid);
+	if (user->act_as_groups.length > 0) {
+		json_writer_key(writer, SLICE("as-groups"));
+		json_writer_raw(writer, user->act_as_groups);
+	}
+	if (user->act_as_user_extra.length > 0) {
+		json_writer_key(writer, SLICE("as-user-extra"));
+		json_writer_raw(writer, user->act_as_user_extra);
+	}
 	json_writer_object_end(writer);
 }
 

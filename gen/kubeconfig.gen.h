@@ -32,7 +32,10 @@ struct kubeconfig_user {
 	struct slice auth_provider; /* "auth-provider"; raw JSON; empty when absent */
 	struct slice username;
 	struct slice password;
-	struct slice act_as; /* "as" */
+	struct slice act_as;            /* "as" */
+	struct slice act_as_uid;        /* "as-uid" */
+	struct slice act_as_groups;     /* "as-groups"; raw JSON; empty when absent */
+	struct slice act_as_user_extra; /* "as-user-extra"; raw JSON; empty when absent */
 };
 
 struct kubeconfig_named_user {

@@ -15,7 +15,7 @@ static bool is_given(const struct admin_token *token)
 /* The file's content, with white space around it. The caller secret_destroys it in any case. */
 static bool read_file(const struct admin_token *token, struct buffer *content, struct error *err)
 {
-	buffer_init(content, AGENT_ADMIN_TOKEN_BYTES);
+	buffer_init_secret(content, AGENT_ADMIN_TOKEN_BYTES);
 	/* At once whole, so that no copy is left where the buffer grew. */
 	if (buffer_reserve(content, AGENT_ADMIN_TOKEN_BYTES) == NULL)
 		return buffer_check(content, "the admin token", err);

@@ -201,14 +201,16 @@ static bool add_problem_finding(struct check *check, const struct config_problem
 	buffer_init(&path, CONFIG_PATH_BYTES);
 	buffer_init(&text, CONFIG_PROBLEM_TEXT_BYTES);
 	config_problem_append_path(problem, &path);
-	if (!unreadable(check, buffer_slice(&path))) {
+	if (path.no_memory) {
+		ok = false;
+	} else if (!unreadable(check, buffer_slice(&path))) {
 		struct json_place place = json_locate(&check->reader, buffer_slice(&path));
 
 		if (place.present || problem->about_absence)
 			config_problem_append_what(problem, &text);
 		else
 			buffer_append_text(&text, "is missing");
-		ok = add_finding(check, place.line, buffer_slice(&path), buffer_slice(&text));
+		ok = !text.no_memory && add_finding(check, place.line, buffer_slice(&path), buffer_slice(&text));
 	}
 	buffer_destroy(&path);
 	buffer_destroy(&text);
@@ -230,16 +232,16 @@ static bool check_document(struct check *check)
 	struct config_schema schema = config_schema_detect(&check->reader);
 	struct config_document document = { .generation = schema.generation };
 	struct config_problems problems;
-	struct error ignored; /* the problems say more */
-	bool decoded_well = config_document_decode(&check->reader, &document, &ignored) &&
-	                    json_reader_finish(&check->reader, &ignored);
+	struct error why; /* the problems say more, unless memory is short */
+	bool decoded_well =
+		config_document_decode(&check->reader, &document, &why) && json_reader_finish(&check->reader, &why);
 
 	check->report->generation = agent_generation_name(schema.generation);
 	if (schema.marker_a != NULL && schema.marker_b != NULL) {
 		check->report->key_of_a = schema.marker_a;
 		check->report->key_of_b = schema.marker_b;
 	}
-	if (!decoded_well && check->decode_problems.count == 0)
+	if (!decoded_well && (check->decode_problems.count == 0 || why.code == ERROR_NO_MEMORY))
 		return false;
 	config_document_find_problems(&document, &problems);
 	for (size_t i = 0; i < problems.count; i++) {

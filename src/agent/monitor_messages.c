@@ -112,6 +112,8 @@ static enum monitor_reading bad_form(struct slice text, struct error *err)
 {
 	struct buffer quoted;
 
+	if (err->code == ERROR_NO_MEMORY)
+		return MONITOR_BAD_FORM;
 	quoted_init(&quoted, text);
 	error_set(err, ERROR_SYNTAX, "error deserializing message: %.*s", SLICE_ARGS(buffer_slice(&quoted)));
 	buffer_destroy(&quoted);
@@ -198,7 +200,7 @@ enum monitor_reading monitor_read_message(struct slice text, struct arena *arena
 		return MONITOR_TYPE_UNKNOWN;
 	if (!read_fields(text, arena, &message, err)) {
 		error_wrap(err, "error unmarshaling %s", monitor_type_name(message.type));
-		return MONITOR_BAD_FIELDS;
+		return err->code == ERROR_NO_MEMORY ? MONITOR_BAD_FORM : MONITOR_BAD_FIELDS;
 	}
 	*ret_message = message;
 	return MONITOR_READ;

@@ -40,7 +40,7 @@ void monitor_write_invalid_message(struct buffer *out, uint64_t id, struct slice
 enum monitor_reading {
 	MONITOR_READ,
 	MONITOR_NOT_JSON,
-	MONITOR_BAD_FORM,     /* no object, or no usable type or id */
+	MONITOR_BAD_FORM, /* no object, or no usable type or id; or memory is short (ERROR_NO_MEMORY), not the peer's fault */
 	MONITOR_TYPE_UNKNOWN, /* type_text and id are there */
 	MONITOR_BAD_FIELDS,   /* type and id are there */
 };

@@ -108,10 +108,10 @@ static bool apply_bounds(const struct vm_bounds *bounds, enum agent_generation g
 	buffer_init(&problems, PROBLEMS_TEXT_BYTES);
 	check_bound(&problems, "min", bounds->min_cpu_milli, bounds->min_mem_bytes, slot_bytes);
 	check_bound(&problems, "max", bounds->max_cpu_milli, bounds->max_mem_bytes, slot_bytes);
-	ok = problems.length == 0 && !problems.failed;
-	if (!ok)
-		error_set(err, ERROR_SYNTAX, "%sad scaling bounds in annotation \"%s\": %.*s",
-		          letter(generation, "b", "B"), VM_ANNOTATION_BOUNDS, SLICE_ARGS(buffer_slice(&problems)));
+	ok = buffer_check(&problems, "what is wrong with the scaling bounds", err);
+	if (ok && problems.length > 0)
+		ok = error_set(err, ERROR_SYNTAX, "%sad scaling bounds in annotation \"%s\": %.*s",
+		               letter(generation, "b", "B"), VM_ANNOTATION_BOUNDS, SLICE_ARGS(buffer_slice(&problems)));
 	buffer_destroy(&problems);
 	if (!ok)
 		return false;

@@ -23,6 +23,12 @@ void arena_init(struct arena *arena, size_t limit_bytes)
 	*arena = (struct arena){ .limit_bytes = limit_bytes };
 }
 
+void arena_init_secret(struct arena *arena, size_t limit_bytes)
+{
+	arena_init(arena, limit_bytes);
+	arena->secret = true;
+}
+
 static struct arena_block *add_block(struct arena *arena, size_t needed)
 {
 	struct arena_block *newest = arena->newest;
@@ -31,14 +37,15 @@ static struct arena_block *add_block(struct arena *arena, size_t needed)
 	if (room < sizeof *newest || needed > room - sizeof *newest)
 		return NULL;
 
-	bool own = needed >= OWN_BLOCK_BYTES;
+	bool split = memory_arenas_are_split();
+	bool own = !split && needed >= OWN_BLOCK_BYTES;
 	size_t total = newest == NULL ? BLOCK_LEAST_BYTES : 2 * (sizeof *newest + newest->size);
 
 	if (total > BLOCK_MOST_BYTES)
 		total = BLOCK_MOST_BYTES;
 	if (total > room)
 		total = room;
-	if (own || total < sizeof *newest + needed)
+	if (own || split || total < sizeof *newest + needed)
 		total = sizeof *newest + needed;
 
 	struct arena_block *block = memory_resize(NULL, total);
@@ -109,11 +116,18 @@ bool arena_copy(struct arena *arena, struct slice text, struct slice *ret_copy)
 	return true;
 }
 
-static void release_from(struct arena_block *block)
+static void wipe(const struct arena *arena, struct arena_block *block)
+{
+	if (arena->secret)
+		explicit_bzero(block->data, block->used);
+}
+
+static void release_from(const struct arena *arena, struct arena_block *block)
 {
 	while (block != NULL) {
 		struct arena_block *older = block->older;
 
+		wipe(arena, block);
 		memory_release(block);
 		block = older;
 	}
@@ -126,11 +140,12 @@ void arena_reset(struct arena *arena)
 
 	if (kept == NULL)
 		return;
-	if (sizeof *kept + kept->size > BLOCK_MOST_BYTES) {
+	if (sizeof *kept + kept->size > BLOCK_MOST_BYTES || memory_arenas_are_split()) {
 		arena_destroy(arena);
 		return;
 	}
-	release_from(kept->older);
+	release_from(arena, kept->older);
+	wipe(arena, kept);
 	kept->older = NULL;
 	kept->used = 0;
 	arena->used_bytes = sizeof *kept + kept->size;
@@ -139,7 +154,7 @@ void arena_reset(struct arena *arena)
 /* Keeps limit_bytes, so that the arena can be used again. */
 void arena_destroy(struct arena *arena)
 {
-	release_from(arena->newest);
+	release_from(arena, arena->newest);
 	arena->newest = NULL;
 	arena->used_bytes = 0;
 }

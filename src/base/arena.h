@@ -15,10 +15,13 @@ struct arena {
 	struct arena_block *newest;
 	size_t used_bytes; /* in all blocks */
 	size_t limit_bytes;
+	bool secret; /* see arena_init_secret */
 };
 
 /* Allocates nothing yet; at most limit_bytes will ever be held. */
 void arena_init(struct arena *arena, size_t limit_bytes);
+/* For what has keys or tokens in it: overwritten when it goes. */
+void arena_init_secret(struct arena *arena, size_t limit_bytes);
 /* Zeroed memory aligned for any type, or NULL past the limit or when memory is short. */
 void *arena_allocate(struct arena *arena, size_t size);
 /* Zeroed array, or NULL, also when the product overflows. */

@@ -19,10 +19,41 @@ void buffer_init(struct buffer *buffer, size_t limit_bytes)
 	*buffer = (struct buffer){ .limit_bytes = limit_bytes < MOST ? limit_bytes : MOST };
 }
 
+void buffer_init_secret(struct buffer *buffer, size_t limit_bytes)
+{
+	buffer_init(buffer, limit_bytes);
+	buffer->secret = true;
+}
+
+/* Overwrites everything behind the first length bytes, if that is what it is for. */
+static void wipe_from(struct buffer *buffer, size_t length)
+{
+	if (buffer->secret && buffer->data != NULL && buffer->length > length)
+		explicit_bzero(buffer->data + length, buffer->length - length);
+}
+
 void buffer_destroy(struct buffer *buffer)
 {
+	if (buffer->secret && buffer->data != NULL)
+		explicit_bzero(buffer->data, buffer->capacity);
 	memory_release(buffer->data);
 	*buffer = (struct buffer){ 0 };
+}
+
+/* As memory_resize to a larger size; a secret isn't left behind where it was. */
+static char *grow(struct buffer *buffer, size_t size)
+{
+	char *data;
+
+	if (!buffer->secret)
+		return memory_resize(buffer->data, size);
+	data = memory_resize(NULL, size);
+	if (data != NULL && buffer->data != NULL) {
+		memcpy(data, buffer->data, buffer->length);
+		explicit_bzero(buffer->data, buffer->capacity);
+		memory_release(buffer->data);
+	}
+	return data;
 }
 
 /* Makes room for length more bytes, or notes why there is none. */
@@ -47,7 +78,7 @@ static bool make_room(struct buffer *buffer, size_t length)
 	if (capacity > buffer->limit_bytes)
 		capacity = buffer->limit_bytes;
 
-	char *data = memory_resize(buffer->data, capacity + 1);
+	char *data = grow(buffer, capacity + 1);
 
 	if (data == NULL) {
 		buffer->failed = true;
@@ -90,6 +121,14 @@ void buffer_append(struct buffer *buffer, const void *data, size_t length)
 		return;
 	copy_bytes(buffer->data + buffer->length, data, length);
 	buffer->length += length;
+}
+
+void buffer_share_failure(struct buffer *buffer, const struct buffer *part)
+{
+	if (!part->failed || buffer->failed)
+		return;
+	buffer->failed = true;
+	buffer->no_memory = part->no_memory;
 }
 
 void buffer_append_slice(struct buffer *buffer, struct slice text)
@@ -149,16 +188,19 @@ void buffer_advance(struct buffer *buffer, size_t length)
 void buffer_consume(struct buffer *buffer, size_t length)
 {
 	if (length >= buffer->length) {
+		wipe_from(buffer, 0);
 		buffer->length = 0;
 		return;
 	}
 	if (length > 0)
 		memmove(buffer->data, buffer->data + length, buffer->length - length);
+	wipe_from(buffer, buffer->length - length);
 	buffer->length -= length;
 }
 
 void buffer_clear(struct buffer *buffer)
 {
+	wipe_from(buffer, 0);
 	buffer->length = 0;
 	buffer->failed = false;
 	buffer->no_memory = false;
@@ -167,9 +209,11 @@ void buffer_clear(struct buffer *buffer)
 void buffer_release(struct buffer *buffer)
 {
 	size_t limit_bytes = buffer->limit_bytes;
+	bool secret = buffer->secret;
 
 	buffer_destroy(buffer);
 	buffer_init(buffer, limit_bytes);
+	buffer->secret = secret;
 }
 
 struct slice buffer_slice(const struct buffer *buffer)

@@ -4,7 +4,6 @@
  */
 #include "base/memory.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 static unsigned long allocations; /* since the last memory_fail_at */
 static unsigned long fail_at;     /* 0: never */
 static unsigned long blocks;      /* allocated and not yet released */
+static bool arenas_are_split;
 
 static bool must_fail(void)
 {
@@ -66,6 +66,16 @@ void memory_fail_at(unsigned long count)
 unsigned long memory_allocation_count(void)
 {
 	return allocations;
+}
+
+void memory_split_arenas(bool split)
+{
+	arenas_are_split = split;
+}
+
+bool memory_arenas_are_split(void)
+{
+	return arenas_are_split;
 }
 
 unsigned long memory_block_count(void)

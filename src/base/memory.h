@@ -4,6 +4,7 @@
 #ifndef BALLAST_BASE_MEMORY_H
 #define BALLAST_BASE_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Zeroed memory, or NULL when there is none. size 0 gives a unique pointer. */
@@ -23,6 +24,13 @@ void memory_fail_at(unsigned long count);
 
 /* Test hook: allocations made since the last memory_fail_at. */
 unsigned long memory_allocation_count(void);
+
+/*
+ * Test hook: from now on an arena (arena.h) makes a block for each allocation, so that each of them can fail, and each has
+ * bounds that a sanitizer knows.
+ */
+void memory_split_arenas(bool split);
+bool memory_arenas_are_split(void);
 
 /* Test hook: blocks that were allocated and not released yet. */
 unsigned long memory_block_count(void);

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/terminal.h"
 
 static const char STANDARD_INPUT[] = "standard input"; /* its name in messages */
 
@@ -23,9 +24,13 @@ static void print_findings(const char *path, const struct agent_config_report *r
 		const struct agent_config_finding *finding = &report->findings[i];
 
 		(void)fprintf(stderr, "%s:%u: ", path, finding->line);
-		if (finding->path.length > 0)
-			(void)fprintf(stderr, "field \"%.*s\": ", SLICE_ARGS(finding->path));
-		(void)fprintf(stderr, "%.*s\n", SLICE_ARGS(finding->text));
+		if (finding->path.length > 0) {
+			(void)fputs("field \"", stderr);
+			terminal_print_clean(stderr, finding->path);
+			(void)fputs("\": ", stderr);
+		}
+		terminal_print_clean(stderr, finding->text);
+		(void)fputc('\n', stderr);
 	}
 	if (report->left_out > 0)
 		(void)fprintf(stderr, "%s: and %zu more\n", path, report->left_out);
@@ -62,7 +67,9 @@ static int check_file(const char *path)
 	if (from_input ? !read_standard_input(&text, &err) ||
 	                         !agent_config_check_text(buffer_slice(&text), &arena, &report, &err)
 	               : !agent_config_check(path, &arena, &report, &err)) {
-		(void)fprintf(stderr, "ballast check-config: %s\n", err.text);
+		(void)fputs("ballast check-config: ", stderr);
+		terminal_print_clean(stderr, slice_of(err.text));
+		(void)fputc('\n', stderr);
 	} else if (report.count > 0) {
 		print_findings(path, &report);
 	} else {

@@ -49,7 +49,7 @@ static void append_form(const struct command *command, const struct option_row *
 		buffer_append_text(out, " -x");
 	}
 	buffer_append_text(out, " -d ");
-	append_quoted(row->help, out);
+	append_quoted(option_row_help(row, out), out);
 	buffer_append_char(out, '\n');
 }
 

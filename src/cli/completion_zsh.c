@@ -35,7 +35,7 @@ static void append_words(const char *const *words, struct buffer *out)
 static void append_specification(const struct option_row *row, const char *dashes, struct buffer *out)
 {
 	buffer_append_format(out, " \\\n\t\t\t'*%s%s%s[", dashes, row->name, row->argument.length > 0 ? "=" : "");
-	append_escaped(row->help, out);
+	append_escaped(option_row_help(row, out), out);
 	buffer_append_char(out, ']');
 	if (row->argument.length > 0) {
 		buffer_append_char(out, ':');
@@ -105,7 +105,7 @@ void completion_script_append_zsh(struct buffer *out)
 	                        "\t((CURRENT--))\n"
 	                        "\tcase $words[1] in\n");
 	for (size_t i = 0; commands_at(i) != NULL; i++) {
-		buffer_append_format(out, "\t%s)\n\t\t_arguments", commands_at(i)->name);
+		buffer_append_format(out, "\t%s)\n\t\t_arguments -S", commands_at(i)->name);
 		option_rows_each(commands_at(i), append_option, out);
 		append_operand(commands_at(i)->operand, out);
 		buffer_append_text(out, "\n\t\t;;\n");

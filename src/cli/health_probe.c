@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/option_rows.h"
 #include "cli/options.h"
+#include "cli/terminal.h"
 #include "extender/config.h"
 #include "net/http_client.h"
 #include "net/loop_epoll.h"
@@ -51,7 +52,9 @@ static void on_done(void *context, const struct http_response *response, const s
 	if (err == NULL && response->status == 200) {
 		probe->status = PROBE_READY;
 	} else if (err == NULL && response->status == 503) {
-		(void)fprintf(stderr, "not ready: %.*s\n", SLICE_ARGS(response->body));
+		(void)fputs("not ready: ", stderr);
+		terminal_print_clean(stderr, slice_trim(response->body));
+		(void)fputc('\n', stderr);
 		probe->status = PROBE_NOT_READY;
 	} else if (err == NULL) {
 		(void)fprintf(stderr, "error: health rpc failed: status %d\n", response->status);

@@ -60,7 +60,7 @@ static void append_row(void *context, const struct option_row *row)
 		start = out->length;
 	}
 	indent(out, HELP_COLUMN - (out->length - start));
-	append_wrapped(row->help, HELP_COLUMN, out);
+	append_wrapped(option_row_help(row, out), HELP_COLUMN, out);
 }
 
 void help_text_append(const struct command *command, struct buffer *out)

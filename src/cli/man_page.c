@@ -94,7 +94,7 @@ static void append_row(void *context, const struct option_row *row)
 		buffer_append_text(out, "\\fR");
 	}
 	buffer_append_char(out, '\n');
-	append_escaped(row->help, true, out);
+	append_escaped(option_row_help(row, out), true, out);
 	buffer_append_char(out, '\n');
 }
 
@@ -117,9 +117,8 @@ static void append_command(const struct command *command, struct buffer *out)
 	buffer_init(&more, out->limit_bytes);
 	command->more(&more);
 	buffer_append_char(&more, '\0');
-	if (more.failed)
-		out->failed = true;
-	else
+	buffer_share_failure(out, &more);
+	if (!more.failed)
 		append_paragraphs(more.data, out);
 	buffer_destroy(&more);
 }

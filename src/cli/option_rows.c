@@ -11,6 +11,13 @@ bool option_row_takes_file(const struct option_row *row)
 	return slice_equal_fold(row->argument, SLICE("FILE"));
 }
 
+struct slice option_row_help(const struct option_row *row, struct buffer *out)
+{
+	if (row->help_is_cut)
+		out->failed = out->no_memory = true;
+	return row->help;
+}
+
 static void each_option(const struct command *command, option_row_callback *callback, void *context)
 {
 	for (size_t i = 0; i < command->option_count; i++) {
@@ -63,6 +70,7 @@ void option_rows_each_go_flag(const struct go_flag *flags, size_t count, option_
 			.name = flags[i].name,
 			.argument = argument_of(&flags[i]),
 			.help = buffer_slice(&help),
+			.help_is_cut = help.failed,
 			.choices = flags[i].choices,
 		};
 

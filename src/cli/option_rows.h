@@ -13,6 +13,7 @@ struct option_row {
 	const char *name;
 	struct slice argument;      /* empty: it takes none */
 	struct slice help;          /* one line of any length */
+	bool help_is_cut;           /* memory was short for it */
 	const char *group;          /* heading over it; NULL: as the one before */
 	const char *const *choices; /* the values there are, NULL-terminated; NULL: others */
 };
@@ -21,6 +22,8 @@ struct option_row {
 void option_rows_each(const struct command *command, option_row_callback *callback, void *context);
 /* The rows of a table by Go's rules, with the values as they are now as defaults. For a command's each_go_flag. */
 void option_rows_each_go_flag(const struct go_flag *flags, size_t count, option_row_callback *callback, void *context);
+/* The row's help; fails the buffer if that is cut, so that it counts as cut as well. */
+struct slice option_row_help(const struct option_row *row, struct buffer *out);
 /* Whether the value is a file's name. */
 bool option_row_takes_file(const struct option_row *row);
 

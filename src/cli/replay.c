@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/replay_session.h"
+#include "cli/terminal.h"
 
 enum {
 	LINE_BYTES_MAX = 16 << 20,
@@ -146,6 +147,13 @@ static int exit_status_of(const struct error *err)
 	return err->code == ERROR_SYNTAX || err->code == ERROR_LIMIT ? EXIT_USAGE : EXIT_FAILED;
 }
 
+static void complain(const struct error *err)
+{
+	(void)fputs("ballast replay: ", stderr);
+	terminal_print_clean(stderr, slice_of(err->text));
+	(void)fputc('\n', stderr);
+}
+
 static int replay_descriptor(int descriptor)
 {
 	struct replay *replay = memory_allocate(sizeof *replay);
@@ -162,7 +170,7 @@ static int replay_descriptor(int descriptor)
 	replay->descriptor = descriptor;
 
 	if (!run(replay, &err)) {
-		fprintf(stderr, "ballast replay: %s\n", err.text);
+		complain(&err);
 		status = exit_status_of(&err);
 	}
 	buffer_destroy(&replay->input);
@@ -189,7 +197,7 @@ static int run_replay(int argc, char **argv)
 
 	if (descriptor < 0) {
 		error_set_errno(&err, errno, argv[1]);
-		fprintf(stderr, "ballast replay: %s\n", err.text);
+		complain(&err);
 		return EXIT_FAILED;
 	}
 	status = replay_descriptor(descriptor);

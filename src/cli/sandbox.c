@@ -220,6 +220,7 @@ static void append_more(struct buffer *out)
 		"\nFaults of --faults, and how often each comes: of a thousand requests, or by itself, on average.\n"
 		"  %-19s%11s%11s\n%.*s",
 		"", "light", "heavy", SLICE_ARGS(buffer_slice(&table)));
+	buffer_share_failure(out, &table);
 	buffer_destroy(&table);
 }
 

@@ -60,22 +60,63 @@ struct view {
 
 static bool append_json(const struct status *status, struct buffer *out, struct error *err)
 {
-	for (size_t i = 0; i < status->vm_count; i++) {
-		if (!status_line_vm_to_json(&status->vms[i], out, err))
-			return false;
+	struct buffer line;
+	bool ok = true;
+
+	buffer_init(&line, OUTPUT_BYTES_MAX);
+	for (size_t i = 0; ok && i < status->vm_count; i++) {
+		buffer_clear(&line);
+		ok = status_line_vm_to_json(&status->vms[i], &line, err);
+		terminal_append_clean_json(buffer_slice(&line), out);
 		buffer_append_char(out, '\n');
 	}
-	return true;
+	buffer_destroy(&line);
+	return ok;
 }
 
-/* Replaces what stands on the screen, without a moment in which it is empty. */
+static size_t count_lines(struct slice text)
+{
+	size_t lines = 0;
+
+	for (size_t i = 0; i < text.length; i++)
+		lines += text.data[i] == '\n';
+	return lines;
+}
+
+/* One column stays free: what fills the last one leaves the cursor on it, or in the next line. */
+static void draw_line(struct slice line, size_t columns)
+{
+	size_t length = 0;
+
+	for (size_t width = 0; length < line.length; length++) {
+		width += ((unsigned char)line.data[length] & 0xc0U) != 0x80U;
+		if (columns > 0 && width >= columns)
+			break;
+	}
+	(void)printf("%.*s\033[K\n", SLICE_ARGS(slice_from(line.data, length)));
+}
+
+/*
+ * Replaces what stands on the screen, without a moment in which it is empty. What doesn't fit is left out: long lines are
+ * cut, and of too many the last, which sums up, is kept. The cursor has the last row.
+ */
 static void redraw(struct slice text)
 {
+	const struct terminal_size size = terminal_size();
+	size_t lines = count_lines(text), left_out = 0;
+	char more[64];
+
+	if (size.rows > 0 && lines + 1 > size.rows)
+		left_out = lines + 2 - size.rows < lines ? lines + 2 - size.rows : lines - 1;
+	(void)snprintf(more, sizeof more, "… and %zu more", left_out);
 	(void)fputs("\033[H", stdout);
-	while (text.length > 0) {
+	for (size_t i = 1; i <= lines; i++) {
 		struct slice line = slice_take_until(&text, '\n');
 
-		(void)printf("%.*s\033[K\n", SLICE_ARGS(line));
+		if (i == lines || i + left_out < lines)
+			draw_line(line, size.columns);
+		else if (i + left_out == lines && size.rows > 3)
+			draw_line(slice_of(more), size.columns);
 	}
 	(void)fputs("\033[J", stdout);
 }
@@ -83,6 +124,9 @@ static void redraw(struct slice text)
 static void show_text(const struct view *view, struct slice text)
 {
 	if (view->redraws) {
+		/* Not before: until then, what is on the screen is somebody's, and a complaint would go with it. */
+		if (view->looks == 0)
+			(void)fputs("\033[2J", stdout);
 		redraw(text);
 		return;
 	}
@@ -126,10 +170,14 @@ static bool look(const struct view *view, struct error *err)
 
 static void complain(const struct view *view, const struct error *err)
 {
-	if (view->redraws && view->looks > 0)
-		(void)printf("\033[H\033[K%s\n\033[J", err->text);
+	FILE *out = view->redraws && view->looks > 0 ? stdout : stderr;
+
+	if (out == stdout)
+		(void)fputs("\033[H\033[J", stdout);
 	else
-		(void)fprintf(stderr, "ballast status: %s\n", err->text);
+		(void)fputs("ballast status: ", stderr);
+	terminal_print_clean(out, slice_of(err->text));
+	(void)fputc('\n', out);
 }
 
 /* Once begun, watching outlives an agent that is away for a while. */
@@ -140,8 +188,6 @@ static int watch(struct view *view)
 	struct error err;
 
 	for (;; view->looks = 1) {
-		if (view->looks == 0 && view->redraws)
-			(void)fputs("\033[2J", stdout);
 		if (!look(view, &err)) {
 			complain(view, &err);
 			if (view->looks == 0)

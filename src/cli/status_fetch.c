@@ -1,6 +1,7 @@
 #include "cli/status_fetch.h"
 
 #include "base/file.h"
+#include "base/secret.h"
 #include "net/loop_epoll.h"
 
 enum { TOKEN_BYTES_MAX = 64 * 1024, ANSWER_SHOWN_MAX = 200 };
@@ -47,7 +48,7 @@ static bool read_token(const char *path, struct buffer *credentials, struct erro
 	struct slice token;
 	bool ok;
 
-	buffer_init(&file, TOKEN_BYTES_MAX);
+	buffer_init_secret(&file, TOKEN_BYTES_MAX);
 	ok = file_read(path, &file, err);
 	token = slice_trim(buffer_slice(&file));
 	if (ok && (token.length == 0 || !http_is_field_value(token)))
@@ -57,7 +58,7 @@ static bool read_token(const char *path, struct buffer *credentials, struct erro
 		buffer_append_slice(credentials, token);
 		ok = buffer_check(credentials, "the token", err);
 	}
-	buffer_destroy(&file);
+	secret_destroy(&file);
 	return ok;
 }
 
@@ -108,7 +109,7 @@ bool status_fetch(const struct status_source *source, struct buffer *dump, struc
 	struct loop *loop = NULL;
 	bool ok = true;
 
-	buffer_init(&credentials, TOKEN_BYTES_MAX + sizeof "Bearer ");
+	buffer_init_secret(&credentials, TOKEN_BYTES_MAX + sizeof "Bearer ");
 	if (source->token_file != NULL) {
 		ok = read_token(source->token_file, &credentials, err);
 		fields[1] = (struct http_field){ SLICE("Authorization"), buffer_slice(&credentials) };
@@ -122,6 +123,6 @@ bool status_fetch(const struct status_source *source, struct buffer *dump, struc
 	}
 	if (loop != NULL)
 		loop_destroy(loop);
-	buffer_destroy(&credentials);
+	secret_destroy(&credentials);
 	return ok;
 }

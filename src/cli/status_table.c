@@ -6,27 +6,18 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "cli/terminal.h"
 
-enum { COLUMN_COUNT = 9, CELL_BYTES_MAX = 4096, GAP = 2 };
+enum {
+	COLUMN_COUNT = 9,
+	CELL_BYTES_MAX = 4096,
+	GAP = 2,
+	NAME_WIDTH_MAX = 253, /* of Kubernetes' names; what is longer is none, and would push all else aside */
+};
 
 static const char *const HEADINGS[COLUMN_COUNT] = {
 	"VM", "STATE", "USING", "GOAL", "PERMIT", "MONITOR", "NOW", "LAST ACTION", "AGE",
 };
-
-static void append_clean(struct slice text, struct buffer *out)
-{
-	while (text.length > 0) {
-		uint32_t code_point;
-		size_t length = slice_utf8_next(text, &code_point);
-		bool bad = length == 0 || code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0);
-
-		if (bad)
-			buffer_append_char(out, '?');
-		else
-			buffer_append(out, text.data, length);
-		text = slice_from_offset(text, length > 0 ? length : 1);
-	}
-}
 
 static size_t width_of(struct slice text)
 {
@@ -35,6 +26,20 @@ static size_t width_of(struct slice text)
 	for (size_t i = 0; i < text.length; i++)
 		width += ((unsigned char)text.data[i] & 0xc0U) != 0x80U; /* not the rest of a character */
 	return width;
+}
+
+static void append_clean(struct slice text, struct buffer *out)
+{
+	size_t length = 0;
+
+	for (size_t width = 0; length < text.length; length++) {
+		width += ((unsigned char)text.data[length] & 0xc0U) != 0x80U;
+		if (width > NAME_WIDTH_MAX)
+			break;
+	}
+	terminal_append_clean(slice_from(text.data, length), out);
+	if (length < text.length)
+		buffer_append_text(out, "…");
 }
 
 static void append_bytes(uint64_t bytes, struct buffer *out)

@@ -314,7 +314,9 @@ static const char *scan_value(struct scanner *scanner, const char *at, bool *ret
 
 void json_scan(struct slice text, struct json_scan *ret_scan)
 {
-	struct scanner scanner = { .scan = ret_scan, .start = text.data, .end = text.data + text.length };
+	/* A value that is absent has no bytes to point at, but pointers are counted from there. */
+	const char *start = text.data != NULL ? text.data : "";
+	struct scanner scanner = { .scan = ret_scan, .start = start, .end = start + text.length };
 	const char *at;
 	bool opened;
 
@@ -330,8 +332,8 @@ void json_scan(struct slice text, struct json_scan *ret_scan)
 		         JSON_MAX_TEXT_BYTES);
 		return;
 	}
-	at = text.length > 0 ? skip_blanks(text.data, scanner.end) : text.data;
-	ret_scan->value_start = (size_t)(at - text.data);
+	at = text.length > 0 ? skip_blanks(start, scanner.end) : start;
+	ret_scan->value_start = (size_t)(at - start);
 	if (at == scanner.end) {
 		fail(&scanner, at, "");
 		ret_scan->problem = JSON_PROBLEM_EMPTY;
@@ -345,5 +347,5 @@ void json_scan(struct slice text, struct json_scan *ret_scan)
 			at = scan_behind_value(&scanner, at);
 	} while (at != NULL && scanner.depth > 0);
 	if (at != NULL)
-		ret_scan->value_end = (size_t)(at - text.data);
+		ret_scan->value_end = (size_t)(at - start);
 }

@@ -14,7 +14,9 @@ enum container { IN_DOCUMENT, IN_SEQUENCE, IN_MAPPING_KEY, IN_MAPPING_VALUE };
 
 struct conversion {
 	yaml_parser_t parser;
+	struct slice text;
 	struct json_writer writer;
+	size_t line; /* of the JSON, from 0 */
 	enum container stack[YAML_DEPTH + 1];
 	unsigned depth;
 	unsigned documents;
@@ -119,11 +121,19 @@ static void value_is_complete(struct conversion *conversion)
 		*top = IN_MAPPING_KEY;
 }
 
-static bool take_scalar(struct conversion *conversion, const yaml_event_t *event)
+static bool is_merge_key(const yaml_event_t *event)
+{
+	return event->data.scalar.plain_implicit != 0 &&
+	       slice_equal_text(slice_from(event->data.scalar.value, event->data.scalar.length), "<<");
+}
+
+static bool take_scalar(struct conversion *conversion, const yaml_event_t *event, struct error *err)
 {
 	enum container *top = &conversion->stack[conversion->depth];
 
 	if (*top == IN_MAPPING_KEY) {
+		if (is_merge_key(event))
+			return refuse(event, "a merge key (<<), which isn't supported", err);
 		json_writer_key(&conversion->writer, slice_from(event->data.scalar.value, event->data.scalar.length));
 		*top = IN_MAPPING_VALUE;
 		return true;
@@ -159,6 +169,13 @@ static bool close_container(struct conversion *conversion)
 	return true;
 }
 
+/* What is written next is to stand on the event's line. */
+static void go_to_line(struct conversion *conversion, const yaml_event_t *event)
+{
+	for (; conversion->line < event->start_mark.line; conversion->line++)
+		buffer_append_char(conversion->writer.buffer, '\n');
+}
+
 static bool take(struct conversion *conversion, const yaml_event_t *event, struct error *err)
 {
 	switch (event->type) {
@@ -169,7 +186,7 @@ static bool take(struct conversion *conversion, const yaml_event_t *event, struc
 	case YAML_ALIAS_EVENT:
 		return refuse(event, "an alias (*name), which isn't supported", err);
 	case YAML_SCALAR_EVENT:
-		return take_scalar(conversion, event);
+		return take_scalar(conversion, event, err);
 	case YAML_SEQUENCE_START_EVENT:
 		return open_container(conversion, event, IN_SEQUENCE, err);
 	case YAML_MAPPING_START_EVENT:
@@ -188,12 +205,40 @@ static bool take(struct conversion *conversion, const yaml_event_t *event, struc
 	return true;
 }
 
-static bool library_error(const yaml_parser_t *parser, struct error *err)
+static size_t line_of_byte(struct slice text, size_t offset)
 {
+	size_t line = 1;
+
+	for (size_t i = 0; i < offset && i < text.length; i++)
+		line += text.data[i] == '\n';
+	return line;
+}
+
+/* The library says of a tab only that it can't begin anything. */
+static bool is_indented_by_tab(struct slice text, size_t line)
+{
+	struct slice found = SLICE("");
+
+	for (size_t i = 0; i <= line && text.length > 0; i++)
+		found = slice_take_until(&text, '\n');
+	while (found.length > 0 && found.data[0] == ' ')
+		found = slice_from_offset(found, 1);
+	return found.length > 0 && found.data[0] == '\t';
+}
+
+static bool library_error(const struct conversion *conversion, struct error *err)
+{
+	const yaml_parser_t *parser = &conversion->parser;
+
 	if (parser->error == YAML_MEMORY_ERROR)
 		return error_set(err, ERROR_NO_MEMORY, "no memory for a YAML text");
 	if (parser->error == YAML_READER_ERROR)
-		return error_set(err, ERROR_SYNTAX, "byte %zu: %s", parser->problem_offset, parser->problem);
+		return error_set(err, ERROR_SYNTAX, "line %zu: byte %zu: %s",
+		                 line_of_byte(conversion->text, parser->problem_offset), parser->problem_offset,
+		                 parser->problem);
+	if (parser->error == YAML_SCANNER_ERROR && is_indented_by_tab(conversion->text, parser->problem_mark.line))
+		return error_set(err, ERROR_SYNTAX, "line %zu: a tab, where only blanks may stand",
+		                 parser->problem_mark.line + 1);
 	return error_set(err, ERROR_SYNTAX, "line %zu: %s", parser->problem_mark.line + 1, parser->problem);
 }
 
@@ -206,7 +251,9 @@ static bool convert(struct conversion *conversion, struct error *err)
 		if (events == YAML_EVENTS)
 			return error_set(err, ERROR_LIMIT, "the text has over %d items", YAML_EVENTS);
 		if (!yaml_parser_parse(&conversion->parser, &event))
-			return library_error(&conversion->parser, err);
+			return library_error(conversion, err);
+		if (!conversion->writer.buffer->failed)
+			go_to_line(conversion, &event);
 		ok = take(conversion, &event, err);
 		yaml_event_delete(&event);
 		if (!ok)
@@ -219,12 +266,11 @@ static bool convert(struct conversion *conversion, struct error *err)
 
 bool yaml_to_json(struct slice text, struct buffer *json, struct error *err)
 {
-	struct conversion conversion = { .stack = { IN_DOCUMENT } };
+	struct conversion conversion = { .text = text, .stack = { IN_DOCUMENT } };
 	bool ok;
 
 	if (!yaml_parser_initialize(&conversion.parser))
 		return error_set(err, ERROR_NO_MEMORY, "no memory for a YAML text");
-	yaml_parser_set_encoding(&conversion.parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&conversion.parser, (const unsigned char *)(text.data != NULL ? text.data : ""),
 	                             text.length);
 	json_writer_init(&conversion.writer, json);

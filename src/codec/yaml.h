@@ -20,8 +20,10 @@ enum {
 };
 
 /*
- * Appends the text's one document as compact JSON; an empty text is null. The buffer's limit bounds it. Errors are
- * ERROR_SYNTAX with "line N: …"; what is legal YAML but refused is named: aliases (a small text could expand without end),
+ * Appends the text's one document as JSON without blanks but for line ends, which are such that each token begins on the line
+ * that it has in the text: who finds something wrong in the JSON can name the line. An empty text is null. The text is UTF-8,
+ * or UTF-16 with a byte order mark, as a Windows shell writes it. The buffer's limit bounds the JSON. Errors are ERROR_SYNTAX
+ * with "line N: …"; what is legal YAML but refused is named: aliases (a small text could expand without end), merge keys,
  * several documents, keys that aren't scalars.
  */
 bool yaml_to_json(struct slice text, struct buffer *json, struct error *err);

@@ -75,7 +75,7 @@ static bool next_of_nodes(struct answer *answer, struct slice *ret_piece)
 
 bool answer_next(struct answer *answer, struct slice *ret_piece)
 {
-	struct slice text = buffer_slice(&answer->text);
+	struct slice text = answer->fixed.length > 0 ? answer->fixed : buffer_slice(&answer->text);
 
 	if (answer->stage == HEAD) {
 		answer->stage = answer->with_nodes ? NODES : TAIL;
@@ -109,6 +109,20 @@ size_t answer_length(const struct answer *answer)
 }
 
 /* --- making --- */
+
+/* As extender_filter_result_to_json prints an empty result. */
+struct slice answer_retry_text(void)
+{
+	return SLICE("{\"Nodes\":null,\"NodeNames\":null,\"FailedNodes\":null,\"FailedAndUnresolvableNodes\":null,"
+	             "\"Error\":\"\"}\n");
+}
+
+void answer_retry(struct answer *answer)
+{
+	answer_empty(answer);
+	answer->fixed = answer_retry_text();
+	answer->split = answer->length = answer->fixed.length;
+}
 
 static bool finish(struct answer *answer, struct answer *made, bool ok, struct error *err)
 {
@@ -191,7 +205,7 @@ static bool finish_result(struct answer *answer, const struct extender_filter_re
 	return finish(answer, &made, extender_filter_result_to_json(result, &made.text, err), err);
 }
 
-bool answer_nothing(struct answer *answer, struct slice error, struct error *err)
+bool answer_refusal(struct answer *answer, struct slice error, struct error *err)
 {
 	struct extender_filter_result result = empty_result(error);
 

@@ -24,6 +24,7 @@
 #include "extender/request.h"
 
 struct answer {
+	struct slice fixed; /* stands for text; needs no memory */
 	struct buffer text; /* all but the nodes */
 	size_t split;       /* where in text they go */
 	const struct request *request;
@@ -39,12 +40,16 @@ struct answer {
 /* An answer without a body yet. Allocates nothing. */
 void answer_init(struct answer *answer);
 void answer_destroy(struct answer *answer);
+/* Retry: "nothing yet". Needs no memory, so that it can be given when there is none. */
+void answer_retry(struct answer *answer);
+/* Its text, for a call that couldn't even be made. */
+struct slice answer_retry_text(void);
 /*
  * Each puts another answer in the place of the one before, which stays on failure (ERROR_NO_MEMORY, ERROR_LIMIT).
  */
 
-/* Retry with error empty, else Fail-A. */
-bool answer_nothing(struct answer *answer, struct slice error, struct error *err);
+/* Fail-A. */
+bool answer_refusal(struct answer *answer, struct slice error, struct error *err);
 /* Pending with error empty, else Fail-B: names instead of nodes if the request came so (I9). */
 bool answer_pending(struct answer *answer, const struct request *request, struct slice error, struct error *err);
 /* F3: all nodes (or names), as they came. */

@@ -24,6 +24,15 @@ struct event_lists {
 	struct kube_call *call; /* for the first */
 };
 
+/* For any two instants: their difference in nanoseconds may be more than fits. */
+static double seconds_between(int64_t from_ns, int64_t to_ns)
+{
+	int64_t whole_s = to_ns / NS_PER_S - from_ns / NS_PER_S;
+	int64_t rest_ns = to_ns % NS_PER_S - from_ns % NS_PER_S;
+
+	return (double)whole_s + (double)rest_ns / NS_PER_S;
+}
+
 bool event_lists_read(struct slice body, int64_t now_ns, struct schedule_times *ret_times, struct error *err)
 {
 	struct pod_events_event_list list;
@@ -35,7 +44,7 @@ bool event_lists_read(struct slice body, int64_t now_ns, struct schedule_times *
 	ok = pod_events_event_list_from_json(body, &arena, &list, err);
 	for (size_t i = 0; ok && i < list.items_count; i++) {
 		const struct pod_events_event *event = &list.items[i];
-		double age_seconds = (double)(now_ns - event->metadata.creation_timestamp_ns) / NS_PER_S;
+		double age_seconds = seconds_between(event->metadata.creation_timestamp_ns, now_ns);
 
 		if (slice_equal_text(event->reason, "Killing")) {
 			times = (struct schedule_times){ 0 };

@@ -1,5 +1,5 @@
 /*
- * The first thing made is the answer "nothing yet" (Retry): a call that then runs out of memory still has an answer
+ * The first answer is "nothing yet" (Retry), which needs no memory: a call that then runs out of it still has an answer
  * that makes the scheduler try again. An error would let the pod pass unchecked where the extender is ignorable.
  */
 #include "extender/filter.h"
@@ -23,7 +23,7 @@ static enum filter_step refuse(struct filter *filter, const struct error *cause)
 	}
 	if (!arena_copy(&filter->arena, slice_of(cause->text), &filter->error))
 		return answered(filter, error_set(&err, ERROR_NO_MEMORY, "no memory for an answer"), &err);
-	return answered(filter, answer_nothing(&filter->answer, filter->error, &err), &err);
+	return answered(filter, answer_refusal(&filter->answer, filter->error, &err), &err);
 }
 
 /* Pending, or with an error Fail-B. */
@@ -57,8 +57,7 @@ enum filter_step filter_start(struct filter *filter, const struct extender_setti
 	arena_init(&filter->arena, EXTENDER_CALL_ARENA_BYTES);
 	buffer_init(&filter->object, EXTENDER_RESERVATION_BYTES);
 	answer_init(&filter->answer);
-	if (!answer_nothing(&filter->answer, slice_from(NULL, 0), &err))
-		return answered(filter, false, &err);
+	answer_retry(&filter->answer);
 	if (!request_finish(request, &err) ||
 	    !capacity_plan_make(settings, view, &request->args.pod, &filter->arena, &filter->plan, &err))
 		return refuse(filter, &err);

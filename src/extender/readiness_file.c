@@ -9,19 +9,14 @@
 #include "extender/process_limits.h"
 #include "gen/readiness.gen.h"
 
-/* Lines of the JSON text would say nothing of the file's. */
 static bool decode(struct slice json, struct arena *arena, struct readiness_file *file, struct error *err)
 {
 	struct json_reader reader;
 
-	if (slice_equal_text(json, "null")) /* an empty file */
+	if (slice_equal_text(slice_trim(json), "null")) /* an empty file */
 		return true;
-	if (json_reader_open(&reader, json, arena, err) && readiness_file_decode(&reader, file, err) &&
-	    json_reader_finish(&reader, err))
-		return true;
-	if (reader.problem.path[0] != '\0')
-		error_set(err, ERROR_SYNTAX, "field \"%s\": %s", reader.problem.path, reader.problem.text);
-	return false;
+	return json_reader_open(&reader, json, arena, err) && readiness_file_decode(&reader, file, err) &&
+	       json_reader_finish(&reader, err);
 }
 
 static bool judge(const struct readiness_file *file, struct slice node_name, struct error *err)

@@ -39,7 +39,7 @@ enum request_kind {
 enum request_feed_result {
 	REQUEST_FED,       /* also when the body turned out to be no JSON: request_finish says so */
 	REQUEST_TOO_LARGE, /* more than the limit: answer 413 */
-	REQUEST_NO_MEMORY, /* answer 500 */
+	REQUEST_NO_MEMORY, /* /filter: answer Retry, the others 503 */
 };
 
 struct request_node {

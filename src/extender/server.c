@@ -118,12 +118,24 @@ static void refuse(struct extender_call *call, int status, const char *text)
 	http_call_respond(http, status, "text/plain; charset=utf-8", slice_of(text));
 }
 
+/* An error would let a pod pass unchecked where the extender is ignorable: "nothing yet" instead. */
+static void refuse_for_memory(enum route route, struct http_call *http)
+{
+	if (route == ROUTE_FILTER)
+		http_call_respond(http, 200, "application/json", answer_retry_text());
+	else
+		http_call_respond(http, 503, "text/plain; charset=utf-8", SLICE("no memory for the request\n"));
+}
+
 static void refuse_body(struct extender_call *call, enum request_feed_result result)
 {
+	struct http_call *http = call->http;
+	enum route route = call->route;
 	char text[96];
 
 	if (result == REQUEST_NO_MEMORY) {
-		refuse(call, 503, "no memory for the body\n");
+		free_call(call);
+		refuse_for_memory(route, http);
 		return;
 	}
 	(void)snprintf(text, sizeof text, "the body is over the limit of %d bytes\n",
@@ -361,7 +373,7 @@ static bool on_head(void *context, struct http_call *http)
 	uint64_t length = 0;
 
 	if (call == NULL) {
-		http_call_respond(http, 503, "text/plain; charset=utf-8", SLICE("no memory for the request\n"));
+		refuse_for_memory(find_route(context, http_call_path(http)), http);
 		return false;
 	}
 	if (!has_body(call))

@@ -19,7 +19,7 @@ struct tls_files {
 static bool read_both(const struct tls_files *files, struct buffer *certificate, struct buffer *key, struct error *err)
 {
 	buffer_init(certificate, EXTENDER_TLS_FILE_BYTES);
-	buffer_init(key, EXTENDER_TLS_FILE_BYTES);
+	buffer_init_secret(key, EXTENDER_TLS_FILE_BYTES);
 	if (file_read(files->certificate_path, certificate, err) && file_read(files->key_path, key, err))
 		return true;
 	buffer_destroy(certificate);

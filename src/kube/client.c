@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/secret.h"
 #include "kube/client_internal.h"
 
 static const char UNDEFINED[] =
@@ -57,13 +56,11 @@ static bool trust(struct kube_client *client, struct slice ca, struct error *err
 	return true;
 }
 
-/* A service account whose CA can't be used goes on with the system's (spec protocols 9.1.2); a kubeconfig is wrong then. */
-static bool trust_at_first(struct kube_client *client, bool from_kubeconfig, struct error *err)
+/* A service account whose CA can't be used goes on with the system's (spec protocols 9.1.2). */
+static bool trust_service_account(struct kube_client *client, struct error *err)
 {
 	struct slice ca = kube_credentials_ca(&client->credentials);
 
-	if (from_kubeconfig)
-		return trust(client, ca, err) || error_wrap(err, "the kubeconfig's certificates");
 	if (ca.length > 0) {
 		if (trust(client, ca, err))
 			return true;
@@ -74,13 +71,34 @@ static bool trust_at_first(struct kube_client *client, bool from_kubeconfig, str
 	return trust(client, (struct slice){ 0 }, err);
 }
 
+/* Whether the CA is what can't be used, rather than the client's certificate or key. */
+static bool ca_is_bad(struct kube_client *client)
+{
+	const struct tls_client_options options = { .ca_pem = kube_credentials_ca(&client->credentials) };
+	struct error ignored;
+	struct tls_settings *tls = tls_client_settings_create(client->loop, &options, &ignored);
+
+	if (tls != NULL)
+		tls_settings_release(tls);
+	return tls == NULL;
+}
+
+/* What can't be used makes a kubeconfig wrong. */
+static bool trust_kubeconfig(struct kube_client *client, const struct kubeconfig *kubeconfig, struct error *err)
+{
+	if (trust(client, kube_credentials_ca(&client->credentials), err))
+		return true;
+	return error_wrap(err, "%s", ca_is_bad(client) ? kubeconfig->ca.place : kubeconfig->certificate.place);
+}
+
 static bool use_service_account(struct kube_client *client, const struct kube_client_options *options,
                                 struct error *err)
 {
 	const char *folder = options->credentials_dir != NULL ? options->credentials_dir : KUBE_CREDENTIALS_DIR;
 
 	return set_origin(client, options, err) &&
-	       kube_credentials_init(&client->credentials, folder, &options->logger, loop_now_ns(client->loop), err);
+	       kube_credentials_init(&client->credentials, folder, &options->logger, loop_now_ns(client->loop), err) &&
+	       (!client->origin.secure || trust_service_account(client, err));
 }
 
 static bool use_kubeconfig(struct kube_client *client, const struct kube_client_options *options, struct error *err)
@@ -103,7 +121,8 @@ static bool use_kubeconfig(struct kube_client *client, const struct kube_client_
 			"our token and answer in its place",
 			log_text("host", client->origin.host));
 	ok = kube_credentials_init_from(&client->credentials, &kubeconfig, &options->logger, loop_now_ns(client->loop),
-	                                err);
+	                                err) &&
+	     (!client->origin.secure || trust_kubeconfig(client, &kubeconfig, err));
 	kubeconfig_destroy(&kubeconfig);
 	return ok;
 }
@@ -111,15 +130,16 @@ static bool use_kubeconfig(struct kube_client *client, const struct kube_client_
 struct kube_client *kube_client_create(struct loop *loop, const struct kube_client_options *options, struct error *err)
 {
 	struct kube_client *client = memory_allocate(sizeof *client);
-	bool from_kubeconfig = options->kubeconfig != NULL;
-
 	if (client == NULL) {
 		error_set(err, ERROR_NO_MEMORY, "no memory for the Kubernetes client");
 		return NULL;
 	}
 	client->loop = loop;
-	buffer_init(&client->authorization, KUBE_TOKEN_BYTES + sizeof "Bearer ");
-	if (!(from_kubeconfig ? use_kubeconfig(client, options, err) : use_service_account(client, options, err)) ||
+	buffer_init_secret(&client->authorization, KUBE_TOKEN_BYTES + sizeof "Bearer ");
+	client->http = http_client_create(loop, err);
+	if (client->http == NULL ||
+	    !(options->kubeconfig != NULL ? use_kubeconfig(client, options, err)
+	                                  : use_service_account(client, options, err)) ||
 	    !set_authorization(client, err))
 		goto fail;
 	client->user_agent = memory_copy_text(options->user_agent, strlen(options->user_agent));
@@ -127,9 +147,6 @@ struct kube_client *kube_client_create(struct loop *loop, const struct kube_clie
 		error_set(err, ERROR_NO_MEMORY, "no memory for the Kubernetes client");
 		goto fail;
 	}
-	client->http = http_client_create(loop, err);
-	if (client->http == NULL || (client->origin.secure && !trust_at_first(client, from_kubeconfig, err)))
-		goto fail;
 	return client;
 fail:
 	kube_client_destroy(client);
@@ -146,29 +163,44 @@ void kube_client_destroy(struct kube_client *client)
 	if (client->http != NULL)
 		http_client_destroy(client->http);
 	kube_credentials_destroy(&client->credentials);
-	secret_destroy(&client->authorization);
+	buffer_destroy(&client->authorization);
 	memory_release(client->user_agent);
 	memory_release(client);
 }
 
-void kube_client_refresh_ca(struct kube_client *client)
+/* Returns whether new connections are made in another way now. */
+static bool refresh_certificates(struct kube_client *client)
 {
+	const struct kube_credentials *credentials = &client->credentials;
 	struct error err;
-	bool changed;
+	bool ca_changed, changed;
 
 	if (!client->origin.secure)
-		return;
-	changed = kube_credentials_reload_ca(&client->credentials);
-	changed |= kube_credentials_reload_certificate(&client->credentials);
-	if (!changed)
-		return;
-	if (trust(client, kube_credentials_ca(&client->credentials), &err))
-		log_info(&client->credentials.logger, "The API server's CA certificates have changed",
-		         log_text("path", client->credentials.ca_path));
-	else
-		log_error(&client->credentials.logger, "Unable to use the API server's new CA certificates",
-		          log_text("path", client->credentials.ca_path), log_text("fallback", "those used before"),
-		          log_error_field(&err));
+		return false;
+	ca_changed = kube_credentials_reload_ca(&client->credentials);
+	changed = kube_credentials_reload_certificate(&client->credentials);
+	if (!ca_changed && !changed)
+		return false;
+	if (!trust(client, kube_credentials_ca(credentials), &err)) {
+		log_error(&credentials->logger,
+		          ca_changed ? "Unable to use the API server's new CA certificates"
+		                     : "Unable to use the new client certificate",
+		          log_text("path", ca_changed ? credentials->ca_path : credentials->certificate_path),
+		          log_text("fallback", "those used before"), log_error_field(&err));
+		return false;
+	}
+	if (ca_changed)
+		log_info(&credentials->logger, "The API server's CA certificates have changed",
+		         log_text("path", credentials->ca_path));
+	if (changed)
+		log_info(&credentials->logger, "The client certificate has changed",
+		         log_text("path", credentials->certificate_path));
+	return true;
+}
+
+void kube_client_refresh_ca(struct kube_client *client)
+{
+	(void)refresh_certificates(client);
 }
 
 void kube_client_refresh(struct kube_client *client, bool now)
@@ -178,7 +210,8 @@ void kube_client_refresh(struct kube_client *client, bool now)
 
 	if (!now && !kube_credentials_token_is_due(&client->credentials, now_ns))
 		return;
-	kube_client_refresh_ca(client);
+	if (refresh_certificates(client))
+		client->token_number++;
 	if (!kube_credentials_reload_token(&client->credentials, now_ns))
 		return;
 	client->token_number++;

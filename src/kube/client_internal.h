@@ -18,7 +18,7 @@ struct kube_client {
 	bool insecure_skip_verify;
 	struct kube_credentials credentials;
 	struct buffer authorization; /* "Bearer …"; empty without a token */
-	unsigned token_number;       /* how many tokens there have been */
+	unsigned token_number;       /* how many tokens and client certificates there have been */
 	char *user_agent;
 	struct kube_call *first_call, *last_call; /* in the order they came */
 	size_t call_count;
@@ -54,7 +54,7 @@ struct kube_call {
 	uint64_t retry_after_ns;
 	unsigned retries;
 	unsigned token_number; /* which one it was sent with */
-	bool asked_again;      /* after a 401, with another token */
+	bool asked_again;      /* after a 401, with another token or certificate */
 };
 
 /* Reads the credentials again, if that is due or `now`. */

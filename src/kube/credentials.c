@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/secret.h"
 
 enum { WHITE_SPACE_BYTES = 4096 }; /* around a token */
 
@@ -28,7 +27,7 @@ static bool read_token(const char *path, struct buffer *ret_token, struct error 
 	struct slice token;
 	bool ok = false;
 
-	buffer_init(&content, KUBE_TOKEN_BYTES + WHITE_SPACE_BYTES);
+	buffer_init_secret(&content, KUBE_TOKEN_BYTES + WHITE_SPACE_BYTES);
 	if (!file_read(path, &content, err))
 		goto out;
 	token = slice_trim(buffer_slice(&content));
@@ -43,7 +42,7 @@ static bool read_token(const char *path, struct buffer *ret_token, struct error 
 	buffer_append_slice(ret_token, token);
 	ok = buffer_check(ret_token, path, err);
 out:
-	secret_destroy(&content);
+	buffer_destroy(&content);
 	return ok;
 }
 
@@ -65,7 +64,7 @@ static bool exchange(struct buffer *held, struct buffer *read)
 		*held = *read;
 		*read = old;
 	}
-	secret_destroy(read);
+	buffer_destroy(read);
 	return differs;
 }
 
@@ -73,9 +72,9 @@ static bool load_token(struct kube_credentials *credentials, uint64_t now_ns, bo
 {
 	struct buffer token;
 
-	buffer_init(&token, KUBE_TOKEN_BYTES);
+	buffer_init_secret(&token, KUBE_TOKEN_BYTES);
 	if (!read_token(credentials->token_path, &token, err)) {
-		secret_destroy(&token);
+		buffer_destroy(&token);
 		return false;
 	}
 	*ret_changed = exchange(&credentials->token, &token);
@@ -107,10 +106,10 @@ static bool set_paths(struct kube_credentials *credentials, const char *folder, 
 static void set_up(struct kube_credentials *credentials, const struct logger *logger)
 {
 	*credentials = (struct kube_credentials){ .logger = *logger };
-	buffer_init(&credentials->token, KUBE_TOKEN_BYTES);
+	buffer_init_secret(&credentials->token, KUBE_TOKEN_BYTES);
 	buffer_init(&credentials->ca, KUBE_CA_BYTES);
 	buffer_init(&credentials->certificate, KUBE_CA_BYTES);
-	buffer_init(&credentials->key, KUBE_CA_BYTES);
+	buffer_init_secret(&credentials->key, KUBE_CA_BYTES);
 }
 
 bool kube_credentials_init(struct kube_credentials *credentials, const char *folder, const struct logger *logger,
@@ -138,7 +137,8 @@ static bool take_source(const struct kube_source *source, char path[KUBE_PATH_BY
 {
 	if (source->kind == KUBE_SOURCE_FILE) {
 		memcpy(path, source->path, KUBE_PATH_BYTES);
-		return file_read(path, content, err) && has_content(content, path, err);
+		return (file_read(path, content, err) && has_content(content, path, err)) ||
+		       error_wrap(err, "%s", source->place);
 	}
 	buffer_append_slice(content, buffer_slice(&source->text));
 	return buffer_check(content, "credentials of the kubeconfig", err);
@@ -147,16 +147,21 @@ static bool take_source(const struct kube_source *source, char path[KUBE_PATH_BY
 static bool take_token(struct kube_credentials *credentials, const struct kube_source *source, uint64_t now_ns,
                        struct error *err)
 {
+	struct slice token = buffer_slice(&source->text);
 	bool changed;
 
 	if (source->kind == KUBE_SOURCE_FILE) {
 		memcpy(credentials->token_path, source->path, KUBE_PATH_BYTES);
-		return load_token(credentials, now_ns, &changed, err);
+		if (load_token(credentials, now_ns, &changed, err))
+			return true;
+		if (token.length == 0)
+			return error_wrap(err, "%s", source->place);
+		report_token(credentials, err);
 	}
-	if (!token_is_clean(buffer_slice(&source->text)))
-		return error_set(err, ERROR_SYNTAX,
-		                 "the token in the kubeconfig has characters that can't stand in a header");
-	buffer_append_slice(&credentials->token, buffer_slice(&source->text));
+	if (!token_is_clean(token))
+		return error_set(err, ERROR_SYNTAX, "%s: the token has characters that can't stand in a header",
+		                 source->place);
+	buffer_append_slice(&credentials->token, token);
 	return buffer_check(&credentials->token, "the token", err);
 }
 
@@ -175,7 +180,7 @@ bool kube_credentials_init_from(struct kube_credentials *credentials, const stru
 
 void kube_credentials_destroy(struct kube_credentials *credentials)
 {
-	secret_destroy(&credentials->token);
+	buffer_destroy(&credentials->token);
 	buffer_destroy(&credentials->ca);
 	buffer_destroy(&credentials->certificate);
 	buffer_destroy(&credentials->key);
@@ -233,7 +238,7 @@ static bool reload(struct kube_credentials *credentials, const char *path, struc
 	struct buffer content;
 	struct error err;
 
-	buffer_init(&content, KUBE_CA_BYTES);
+	buffer_init_secret(&content, KUBE_CA_BYTES);
 	if (!file_read(path, &content, &err) || !has_content(&content, path, &err)) {
 		if (!credentials->certificate_failing)
 			log_warn(&credentials->logger, "Unable to read the client certificate or its key",

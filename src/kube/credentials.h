@@ -41,7 +41,7 @@ struct kube_credentials {
  */
 bool kube_credentials_init(struct kube_credentials *credentials, const char *folder, const struct logger *logger,
                            uint64_t now_ns, struct error *err);
-/* The same from a kubeconfig. Here whatever is named must be readable. */
+/* The same from a kubeconfig. Here whatever is named must be readable, but for a token file beside a token. */
 bool kube_credentials_init_from(struct kube_credentials *credentials, const struct kubeconfig *kubeconfig,
                                 const struct logger *logger, uint64_t now_ns, struct error *err);
 void kube_credentials_destroy(struct kube_credentials *credentials); /* also fine on a zeroed one */

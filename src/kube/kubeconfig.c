@@ -1,231 +1,91 @@
 /*
- * YAML becomes JSON, JSON the generated structs; then three lookups by name (context, its cluster, its user), each through
- * the files in their order.
+ * Three lookups by name through the files (context, its cluster, its user); then what is found is checked and taken over.
  */
 #include "kube/kubeconfig.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/file.h"
-#include "base/memory.h"
 #include "base/secret.h"
-#include "codec/yaml.h"
-#include "gen/kubeconfig.gen.h"
+#include "kube/kubeconfig_files.h"
 #include "net/base64.h"
 #include "net/http_client.h"
 
-/* Decoded structs and tokens of the JSON text. */
-enum { ARENA_BYTES = 12 * KUBE_CONFIG_BYTES };
-
-struct file {
-	char path[KUBE_PATH_BYTES];
-	struct buffer json;
-	struct arena arena;
-	struct kubeconfig_config config;
-};
-
-struct files {
-	struct file *items;
-	size_t count;
-};
-
-/* ---- reading ---- */
-
-/* Lines of the JSON text would say nothing of the file's. */
-static bool decode(struct file *file, struct error *err)
-{
-	struct slice json = buffer_slice(&file->json);
-	struct json_reader reader;
-
-	if (slice_equal_text(json, "null"))
-		return true;
-	if (json_reader_open(&reader, json, &file->arena, err) &&
-	    kubeconfig_config_decode(&reader, &file->config, err) && json_reader_finish(&reader, err))
-		return true;
-	if (reader.problem.path[0] != '\0')
-		error_set(err, ERROR_SYNTAX, "field \"%s\": %s", reader.problem.path, reader.problem.text);
-	return false;
-}
-
-static bool read_file(struct file *file, struct error *err)
-{
-	struct buffer text;
-	bool ok;
-
-	buffer_init(&text, KUBE_CONFIG_BYTES);
-	ok = file_read(file->path, &text, err);
-	if (ok)
-		ok = (yaml_to_json(buffer_slice(&text), &file->json, err) && decode(file, err)) ||
-		     error_wrap(err, "%s", file->path);
-	secret_destroy(&text);
-	return ok;
-}
-
-static void close_file(struct file *file)
-{
-	secret_destroy(&file->json);
-	arena_destroy(&file->arena);
-}
-
-static void close_files(struct files *files)
-{
-	for (size_t i = 0; i < files->count; i++)
-		close_file(&files->items[i]);
-	memory_release(files->items);
-}
-
-static bool file_exists(const char *path)
-{
-	FILE *file = fopen(path, "re");
-
-	if (file != NULL)
-		(void)fclose(file);
-	return file != NULL;
-}
-
-/* Of several files, some may be missing; a single one may not. */
-static bool read_files(const char *paths, struct files *files, struct error *err)
-{
-	struct slice rest = slice_of(paths);
-	bool several = memchr(rest.data, ':', rest.length) != NULL;
-
-	files->items = memory_allocate(KUBE_CONFIG_FILES * sizeof *files->items);
-	if (files->items == NULL)
-		return error_set(err, ERROR_NO_MEMORY, "no memory for kubeconfig files");
-	while (rest.length > 0) {
-		struct slice path = slice_take_until(&rest, ':');
-		struct file *file = &files->items[files->count];
-
-		if (path.length == 0)
-			continue;
-		if (files->count == KUBE_CONFIG_FILES)
-			return error_set(err, ERROR_LIMIT, "over %d kubeconfig files", KUBE_CONFIG_FILES);
-		if (path.length >= sizeof file->path)
-			return error_set(err, ERROR_LIMIT, "the path of a kubeconfig file is over %d bytes",
-			                 KUBE_PATH_BYTES - 1);
-		memcpy(file->path, path.data, path.length);
-		file->path[path.length] = '\0';
-		if (several && !file_exists(file->path))
-			continue;
-		buffer_init(&file->json, (size_t)2 * KUBE_CONFIG_BYTES);
-		arena_init(&file->arena, ARENA_BYTES);
-		files->count++;
-		if (!read_file(file, err))
-			return false;
-	}
-	if (files->count == 0)
-		return error_set(err, ERROR_SYNTAX, "no such kubeconfig file: %s", paths);
-	return true;
-}
-
-/* ---- looking up ---- */
-
-static struct slice current_context(const struct files *files)
-{
-	for (size_t i = 0; i < files->count; i++)
-		if (files->items[i].config.current_context.length > 0)
-			return files->items[i].config.current_context;
-	return SLICE("");
-}
-
-static const struct kubeconfig_context *find_context(const struct files *files, struct slice name)
-{
-	for (size_t i = 0; i < files->count; i++) {
-		const struct kubeconfig_config *config = &files->items[i].config;
-
-		for (size_t j = 0; j < config->contexts_count; j++)
-			if (slice_equal(config->contexts[j].name, name))
-				return &config->contexts[j].context;
-	}
-	return NULL;
-}
-
-static const struct kubeconfig_cluster *find_cluster(const struct files *files, struct slice name,
-                                                     const struct file **ret_file)
-{
-	for (size_t i = 0; i < files->count; i++) {
-		const struct kubeconfig_config *config = &files->items[i].config;
-
-		*ret_file = &files->items[i];
-		for (size_t j = 0; j < config->clusters_count; j++)
-			if (slice_equal(config->clusters[j].name, name))
-				return &config->clusters[j].cluster;
-	}
-	return NULL;
-}
-
-static const struct kubeconfig_user *find_user(const struct files *files, struct slice name,
-                                               const struct file **ret_file)
-{
-	for (size_t i = 0; i < files->count; i++) {
-		const struct kubeconfig_config *config = &files->items[i].config;
-
-		*ret_file = &files->items[i];
-		for (size_t j = 0; j < config->users_count; j++)
-			if (slice_equal(config->users[j].name, name))
-				return &config->users[j].user;
-	}
-	return NULL;
-}
-
 /* ---- taking over ---- */
 
-/* A path in a kubeconfig is relative to the kubeconfig's folder. */
-static bool take_path(const struct file *file, const char *field, struct slice path, struct kube_source *source,
-                      struct error *err)
+static bool refuse(const struct kubeconfig_entry *entry, const char *field, struct slice value, const char *why,
+                   struct error *err)
 {
-	const char *slash = strrchr(file->path, '/');
-	int folder = path.data[0] == '/' || slash == NULL ? 0 : (int)(slash - file->path + 1);
-	int length = snprintf(source->path, sizeof source->path, "%.*s%.*s", folder, file->path, SLICE_ARGS(path));
+	char place[KUBE_PLACE_BYTES];
 
-	if (length < 0 || (size_t)length >= sizeof source->path || strlen(source->path) != (size_t)length)
-		return error_set(err, ERROR_LIMIT, "%s: field \"%s\": the path is over %d bytes, or no path",
-		                 file->path, field, KUBE_PATH_BYTES - 1);
+	kubeconfig_entry_describe(entry, field, value, place, sizeof place);
+	return error_set(err, ERROR_SYNTAX, "%s: %s", place, why);
+}
+
+static bool has_nul(struct slice text)
+{
+	return memchr(text.length > 0 ? text.data : "", '\0', text.length) != NULL;
+}
+
+/* A path in a kubeconfig is relative to the kubeconfig's folder. */
+static bool take_path(const struct kubeconfig_entry *entry, const char *field, struct slice path,
+                      struct kube_source *source, struct error *err)
+{
+	const char *slash = strrchr(entry->file->path, '/');
+	int folder = path.data[0] == '/' || slash == NULL ? 0 : (int)(slash - entry->file->path + 1);
+	int length =
+		snprintf(source->path, sizeof source->path, "%.*s%.*s", folder, entry->file->path, SLICE_ARGS(path));
+
+	if (has_nul(path) || length < 0 || (size_t)length >= sizeof source->path)
+		return refuse(entry, field, path, "the path is too long, or no path", err);
 	source->kind = KUBE_SOURCE_FILE;
 	return true;
 }
 
-static bool take_base64(const struct file *file, const char *field, struct slice data, struct kube_source *source,
-                        struct error *err)
+static bool take_base64(const struct kubeconfig_entry *entry, const char *field, struct slice data,
+                        struct kube_source *source, struct error *err)
 {
 	struct error cause;
 
 	if (!base64_decode(data, &source->text, &cause))
-		return error_set(err, cause.code, "%s: field \"%s\" is no base64", file->path, field);
+		return refuse(entry, field, data, cause.code == ERROR_SYNTAX ? "this is no base64" : cause.text, err);
 	source->kind = KUBE_SOURCE_INLINE;
 	return true;
 }
 
-/* Data wins over a file, as for kubectl. */
-static bool take_pem(const struct file *file, const char *field, struct slice path, struct slice data,
+/* Data wins over a file, as kubectl says. */
+static bool take_pem(const struct kubeconfig_entry *entry, const char *field, struct slice path, struct slice data,
                      struct kube_source *source, struct error *err)
 {
 	char data_field[64];
 
-	buffer_init(&source->text, KUBE_CA_BYTES);
-	(void)snprintf(data_field, sizeof data_field, "%s-data", field);
+	buffer_init_secret(&source->text, KUBE_CA_BYTES);
+	(void)snprintf(data_field, sizeof data_field, "%s%s", field, data.length > 0 ? "-data" : "");
+	kubeconfig_entry_describe(entry, data_field, data.length > 0 ? data : path, source->place,
+	                          sizeof source->place);
 	if (data.length > 0)
-		return take_base64(file, data_field, data, source, err);
+		return take_base64(entry, data_field, data, source, err);
 	if (path.length > 0)
-		return take_path(file, field, path, source, err);
+		return take_path(entry, field, path, source, err);
 	return true;
 }
 
-static bool take_server(const struct file *file, const struct kubeconfig_cluster *cluster, struct kubeconfig *ret,
-                        struct error *err)
+static bool take_server(const struct kubeconfig_entry *entry, const struct kubeconfig_cluster *cluster,
+                        struct kubeconfig *ret, struct error *err)
 {
 	struct http_origin origin;
 	struct slice path;
+	struct error cause;
 
-	if (!http_url_parse(cluster->server, &origin, &path, err))
-		return error_wrap(err, "%s: field \"server\"", file->path);
+	if (cluster->server.length == 0)
+		return refuse(entry, "server", cluster->server, "missing or empty", err);
+	if (!http_url_parse(cluster->server, &origin, &path, &cause))
+		return refuse(entry, "server", cluster->server, cause.text, err);
 	while (path.length > 0 && path.data[path.length - 1] == '/')
 		path.length--;
 	if (path.length >= sizeof ret->path_prefix || memchr(path.data, '?', path.length) != NULL)
-		return error_set(err, ERROR_SYNTAX, "%s: field \"server\": \"%.*s\" can't stand before a path",
-		                 file->path, SLICE_ARGS(path));
+		return refuse(entry, "server", cluster->server,
+		              "what follows the host can't stand before the path of a request", err);
 	memcpy(ret->path_prefix, path.data, path.length);
 	memcpy(ret->host, origin.host, sizeof ret->host);
 	ret->port = origin.port;
@@ -233,106 +93,133 @@ static bool take_server(const struct file *file, const struct kubeconfig_cluster
 	return true;
 }
 
-static bool take_cluster(const struct file *file, const struct kubeconfig_cluster *cluster, struct kubeconfig *ret,
-                         struct error *err)
+static bool take_cluster(const struct kubeconfig_entry *entry, const struct kubeconfig_cluster *cluster,
+                         struct kubeconfig *ret, struct error *err)
 {
+	const struct slice name = cluster->tls_server_name;
+	bool has_ca = cluster->certificate_authority.length > 0 || cluster->certificate_authority_data.length > 0;
+
 	if (cluster->proxy_url.length > 0)
-		return error_set(err, ERROR_SYNTAX, "%s: field \"proxy-url\": proxies aren't supported", file->path);
-	if (cluster->tls_server_name.length >= sizeof ret->server_name)
-		return error_set(err, ERROR_LIMIT, "%s: field \"tls-server-name\" is over %d bytes", file->path,
-		                 NET_HOST_BYTES - 1);
-	if (cluster->tls_server_name.length > 0)
-		memcpy(ret->server_name, cluster->tls_server_name.data, cluster->tls_server_name.length);
+		return refuse(entry, "proxy-url", cluster->proxy_url, "proxies aren't supported", err);
+	if (name.length >= sizeof ret->server_name || has_nul(name))
+		return refuse(entry, "tls-server-name", name, "too long, or no name", err);
+	if (name.length > 0)
+		memcpy(ret->server_name, name.data, name.length);
 	ret->insecure_skip_verify = cluster->insecure_skip_tls_verify;
-	return take_server(file, cluster, ret, err) &&
-	       take_pem(file, "certificate-authority", cluster->certificate_authority,
+	if (ret->insecure_skip_verify && has_ca) /* likewise kubectl: one of the two isn't meant */
+		return refuse(entry, "insecure-skip-tls-verify", SLICE(""),
+		              "it can't be true where a certificate-authority stands", err);
+	return take_server(entry, cluster, ret, err) &&
+	       take_pem(entry, "certificate-authority", cluster->certificate_authority,
 	                cluster->certificate_authority_data, &ret->ca, err);
 }
 
-static bool refuse_unsupported(const struct file *file, const struct kubeconfig_user *user, struct error *err)
+static bool refuse_unsupported(const struct kubeconfig_entry *entry, const struct kubeconfig_user *user,
+                               struct error *err)
 {
+	static const char PASSWORDS[] = "Kubernetes knows no passwords any more; use a token";
+	static const char IMPERSONATION[] = "impersonation isn't supported";
 	const struct {
 		const char *field;
-		bool present;
+		struct slice value;
 		const char *advice;
 	} fields[] = {
-		{ "exec", user->exec.length > 0,
-		  "plugins aren't run; use a token, a token file or a client certificate" },
-		{ "auth-provider", user->auth_provider.length > 0,
+		{ "exec", user->exec, "plugins aren't run; use a token, a token file or a client certificate" },
+		{ "auth-provider", user->auth_provider,
 		  "providers aren't supported; use a token, a token file or a client certificate" },
-		{ "username", user->username.length > 0, "Kubernetes knows no passwords any more; use a token" },
-		{ "as", user->act_as.length > 0, "impersonation isn't supported" },
+		{ "username", user->username, PASSWORDS },
+		{ "password", user->password, PASSWORDS },
+		{ "as", user->act_as, IMPERSONATION },
+		{ "as-uid", user->act_as_uid, IMPERSONATION },
+		{ "as-groups", user->act_as_groups, IMPERSONATION },
+		{ "as-user-extra", user->act_as_user_extra, IMPERSONATION },
 	};
 
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-		if (fields[i].present)
-			return error_set(err, ERROR_SYNTAX, "%s: field \"%s\": %s", file->path, fields[i].field,
-			                 fields[i].advice);
+		if (fields[i].value.length > 0 && !slice_equal_text(fields[i].value, "[]"))
+			return refuse(entry, fields[i].field, fields[i].value, fields[i].advice, err);
 	return true;
 }
 
-static bool take_user(const struct file *file, const struct kubeconfig_user *user, struct kubeconfig *ret,
-                      struct error *err)
+/* A token file wins over a token, as for kubectl; the token is for the time in which the file can't be read. */
+static bool take_token(const struct kubeconfig_entry *entry, const struct kubeconfig_user *user,
+                       struct kube_source *source, struct error *err)
 {
 	struct slice token = slice_trim(user->token);
+	bool is_file = user->token_file.length > 0;
 
-	if (!refuse_unsupported(file, user, err))
-		return false;
-	buffer_init(&ret->token.text, KUBE_TOKEN_BYTES);
-	if (user->token_file.length > 0) { /* wins over a token, as for kubectl */
-		if (!take_path(file, "tokenFile", user->token_file, &ret->token, err))
-			return false;
-	} else if (token.length > 0) {
-		buffer_append_slice(&ret->token.text, token);
-		if (!buffer_check(&ret->token.text, "the token", err))
-			return error_wrap(err, "%s", file->path);
-		ret->token.kind = KUBE_SOURCE_INLINE;
-	}
-	if (!take_pem(file, "client-certificate", user->client_certificate, user->client_certificate_data,
-	              &ret->certificate, err) ||
-	    !take_pem(file, "client-key", user->client_key, user->client_key_data, &ret->key, err))
-		return false;
-	if ((ret->certificate.kind == KUBE_SOURCE_NONE) != (ret->key.kind == KUBE_SOURCE_NONE))
-		return error_set(err, ERROR_SYNTAX, "%s: fields \"client-certificate\" and \"client-key\" go together",
-		                 file->path);
+	buffer_init_secret(&source->text, KUBE_TOKEN_BYTES);
+	kubeconfig_entry_describe(entry, is_file ? "tokenFile" : "token", is_file ? user->token_file : user->token,
+	                          source->place, sizeof source->place);
+	buffer_append_slice(&source->text, token);
+	if (!buffer_check(&source->text, "the token", err))
+		return error_wrap(err, "%s", source->place);
+	if (is_file)
+		return take_path(entry, "tokenFile", user->token_file, source, err);
+	if (token.length > 0)
+		source->kind = KUBE_SOURCE_INLINE;
 	return true;
 }
 
-static bool take_context(const struct files *files, struct kubeconfig *ret, struct error *err)
+static bool take_user(const struct kubeconfig_entry *entry, const struct kubeconfig_user *user, struct kubeconfig *ret,
+                      struct error *err)
 {
-	const char *first = files->items[0].path;
+	bool has_key;
+
+	if (!refuse_unsupported(entry, user, err) || !take_token(entry, user, &ret->token, err) ||
+	    !take_pem(entry, "client-certificate", user->client_certificate, user->client_certificate_data,
+	              &ret->certificate, err) ||
+	    !take_pem(entry, "client-key", user->client_key, user->client_key_data, &ret->key, err))
+		return false;
+	has_key = ret->key.kind != KUBE_SOURCE_NONE;
+	if ((ret->certificate.kind != KUBE_SOURCE_NONE) != has_key)
+		return refuse(entry, has_key ? "client-certificate" : "client-key", SLICE(""),
+		              "missing; \"client-certificate\" and \"client-key\" go together", err);
+	return true;
+}
+
+static struct slice current_context(const struct kubeconfig_files *files)
+{
+	for (size_t i = 0; i < files->count; i++)
+		if (files->items[i].config.current_context.length > 0)
+			return files->items[i].config.current_context;
+	return SLICE("");
+}
+
+static bool take_context(const struct kubeconfig_files *files, struct kubeconfig *ret, struct error *err)
+{
 	struct slice name = current_context(files);
-	const struct kubeconfig_context *context = find_context(files, name);
+	const struct kubeconfig_context *context;
 	const struct kubeconfig_cluster *cluster;
 	const struct kubeconfig_user *user;
-	const struct file *file;
+	struct kubeconfig_entry entry;
 
 	if (name.length == 0)
-		return error_set(err, ERROR_SYNTAX, "%s: field \"current-context\" is missing or empty", first);
+		return error_set(err, ERROR_SYNTAX, "%s: field \"current-context\" is missing or empty",
+		                 files->items[0].path);
+	context = kubeconfig_files_context(files, name, &entry, err);
 	if (context == NULL)
-		return error_set(err, ERROR_SYNTAX, "%s: there is no context \"%.*s\"", first, SLICE_ARGS(name));
-	cluster = find_cluster(files, context->cluster, &file);
+		return false;
+	cluster = kubeconfig_files_cluster(files, context->cluster, &entry, err);
 	if (cluster == NULL)
-		return error_set(err, ERROR_SYNTAX, "%s: context \"%.*s\": there is no cluster \"%.*s\"", first,
-		                 SLICE_ARGS(name), SLICE_ARGS(context->cluster));
-	if (!take_cluster(file, cluster, ret, err))
+		return error_wrap(err, "context \"%.*s\"", SLICE_ARGS(name));
+	if (!take_cluster(&entry, cluster, ret, err))
 		return false;
 	if (context->user.length == 0)
 		return true;
-	user = find_user(files, context->user, &file);
+	user = kubeconfig_files_user(files, context->user, &entry, err);
 	if (user == NULL)
-		return error_set(err, ERROR_SYNTAX, "%s: context \"%.*s\": there is no user \"%.*s\"", first,
-		                 SLICE_ARGS(name), SLICE_ARGS(context->user));
-	return take_user(file, user, ret, err);
+		return error_wrap(err, "context \"%.*s\"", SLICE_ARGS(name));
+	return take_user(&entry, user, ret, err);
 }
 
 bool kubeconfig_load(const char *paths, struct kubeconfig *ret, struct error *err)
 {
-	struct files files = { 0 };
+	struct kubeconfig_files files = { 0 };
 	struct kubeconfig kubeconfig = { 0 };
-	bool ok = read_files(paths, &files, err) && take_context(&files, &kubeconfig, err);
+	bool ok = kubeconfig_files_read(paths, &files, err) && take_context(&files, &kubeconfig, err);
 
-	close_files(&files);
+	kubeconfig_files_close(&files);
 	if (ok)
 		*ret = kubeconfig;
 	else
@@ -342,8 +229,8 @@ bool kubeconfig_load(const char *paths, struct kubeconfig *ret, struct error *er
 
 void kubeconfig_destroy(struct kubeconfig *kubeconfig)
 {
-	secret_destroy(&kubeconfig->ca.text);
-	secret_destroy(&kubeconfig->token.text);
-	secret_destroy(&kubeconfig->certificate.text);
-	secret_destroy(&kubeconfig->key.text);
+	buffer_destroy(&kubeconfig->ca.text);
+	buffer_destroy(&kubeconfig->token.text);
+	buffer_destroy(&kubeconfig->certificate.text);
+	buffer_destroy(&kubeconfig->key.text);
 }

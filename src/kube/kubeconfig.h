@@ -3,7 +3,8 @@
  *
  * Several files (as $KUBECONFIG lists them) count as one, in which the first to name something decides; files that don't
  * exist are passed over. Paths in a file are relative to its folder. What we can't do is refused by name: exec and auth-provider
- * plugins, user name and password, impersonation, proxies.
+ * plugins, user name and password, impersonation, proxies; so is what leaves open what is meant: two items of one name,
+ * certificates to trust beside insecure-skip-tls-verify.
  */
 #ifndef BALLAST_KUBE_KUBECONFIG_H
 #define BALLAST_KUBE_KUBECONFIG_H
@@ -22,7 +23,9 @@ enum kube_source_kind { KUBE_SOURCE_NONE, KUBE_SOURCE_INLINE, KUBE_SOURCE_FILE }
 struct kube_source {
 	enum kube_source_kind kind;
 	char path[KUBE_PATH_BYTES]; /* of a file */
-	struct buffer text;         /* inline; decoded */
+	struct buffer
+		text; /* inline; decoded. Of a token file: what counts while the file can't be read; may be empty */
+	char place[KUBE_PLACE_BYTES]; /* for messages: `FILE: line 7: field "users[1].user.client-key"` */
 };
 
 struct kubeconfig {
@@ -39,8 +42,8 @@ struct kubeconfig {
 };
 
 /*
- * Reads the current context of the file or files: paths is one path, or several with ':' between. False with a sentence that
- * names file, context and field. On success *ret is to be destroyed.
+ * Reads the current context of the file or files: paths is one path, or several with ':' between (kubeconfig_files.h). False
+ * with a sentence that names file, line and field. On success *ret is to be destroyed.
  */
 bool kubeconfig_load(const char *paths, struct kubeconfig *ret, struct error *err);
 void kubeconfig_destroy(struct kubeconfig *kubeconfig); /* also fine on a zeroed one */

@@ -6,6 +6,7 @@
 
 enum {
 	KUBE_PATH_BYTES = 1024,              /* of a credentials file, with its NUL */
+	KUBE_PLACE_BYTES = 512,              /* "FILE: line N: field …" in messages; longer ones are cut */
 	KUBE_TOKEN_BYTES = 16 * 1024,        /* bound service-account tokens have about 1 kB */
 	KUBE_CA_BYTES = 1024 * 1024,         /* a bundle of a few hundred certificates */
 	KUBE_CONFIG_BYTES = 8 * 1024 * 1024, /* a kubeconfig file; those of many clusters have inline certificates */

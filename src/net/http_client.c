@@ -256,7 +256,7 @@ static bool make_request(struct buffer *text, const struct http_request *request
 
 	if (request->body.length > SIZE_MAX / 8)
 		return error_set(err, ERROR_LIMIT, "body of the request is over %zu bytes", SIZE_MAX / 8);
-	buffer_init(text, HTTP_HEADER_BYTES);
+	buffer_init_secret(text, HTTP_HEADER_BYTES); /* fields may have credentials */
 	buffer_append_slice(text, request->method);
 	buffer_append_char(text, ' ');
 	buffer_append_slice(text, request->target);

@@ -336,7 +336,7 @@ static const llhttp_settings_t SETTINGS = {
 static void init(struct http_parser *parser, llhttp_type_t type)
 {
 	*parser = (struct http_parser){ 0 };
-	buffer_init(&parser->texts, HTTP_HEADER_BYTES);
+	buffer_init_secret(&parser->texts, HTTP_HEADER_BYTES);
 	llhttp_init(&parser->llhttp, type, &SETTINGS);
 	parser->llhttp.data = parser;
 }

@@ -390,7 +390,7 @@ static void continue_reading(void *context)
 		server_connection_end(connection, END_RESET, true);
 		return;
 	}
-	buffer_init(&connection->input, NET_TURN_READ_BYTES);
+	buffer_init_secret(&connection->input, NET_TURN_READ_BYTES);
 	take_bytes(connection, buffer_slice(&waiting));
 	buffer_destroy(&waiting);
 }
@@ -421,7 +421,7 @@ void server_connection_start(struct http_server *server, struct stream *stream)
 		.next = server->connections,
 		.stream = stream,
 	};
-	buffer_init(&connection->input, NET_TURN_READ_BYTES);
+	buffer_init_secret(&connection->input, NET_TURN_READ_BYTES);
 	http_parser_init_request(&connection->parser);
 	if (server->connections != NULL)
 		server->connections->previous = connection;

@@ -72,24 +72,28 @@ static bool has_scheme(struct slice *url, struct slice scheme)
 	return true;
 }
 
+/* For messages. A password must not get into one; where there is an "@", there may be one before it. */
+static struct slice without_password(struct slice url)
+{
+	return url.length > 0 && memchr(url.data, '@', url.length) != NULL ? SLICE("…@…") : url;
+}
+
 bool http_url_parse(struct slice url, struct http_origin *ret_origin, struct slice *ret_path, struct error *err)
 {
 	struct http_origin origin = { 0 };
-	struct slice rest = url;
+	struct slice rest = url, shown = without_password(url);
 	size_t end = 0;
 
 	if (has_scheme(&rest, SLICE("https://")))
 		origin.secure = true;
 	else if (!has_scheme(&rest, SLICE("http://")))
 		return error_set(err, ERROR_SYNTAX, "URL \"%.*s\" begins neither with http:// nor with https://",
-		                 SLICE_ARGS(url));
+		                 SLICE_ARGS(shown));
 
 	while (end < rest.length && rest.data[end] != '/' && rest.data[end] != '?' && rest.data[end] != '#')
 		end++;
-	if (!parse_authority(slice_from(rest.data, end), &origin, err)) {
-		error_wrap(err, "URL \"%.*s\"", SLICE_ARGS(url));
-		return false;
-	}
+	if (!parse_authority(slice_from(rest.data, end), &origin, err))
+		return error_wrap(err, "URL \"%.*s\"", SLICE_ARGS(shown));
 
 	struct slice path = end < rest.length ? slice_from_offset(rest, end) : SLICE("/");
 
@@ -97,7 +101,7 @@ bool http_url_parse(struct slice url, struct http_origin *ret_origin, struct sli
 		return error_set(
 			err, ERROR_SYNTAX,
 			"URL \"%.*s\": what follows the host must begin with \"/\" and have neither blanks nor \"#\"",
-			SLICE_ARGS(url));
+			SLICE_ARGS(shown));
 	*ret_origin = origin;
 	*ret_path = path;
 	return true;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -179,6 +180,11 @@ static struct epoll_socket *allocate_socket(struct loop *loop, const struct sock
 	return self;
 }
 
+static int open_descriptor(bool is_ipv6)
+{
+	return socket(is_ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
 /* A socket with a descriptor, not yet bound to anything. */
 static struct epoll_socket *open_socket(struct loop *loop, const struct address *address,
                                         const struct socket_handler *handler, void *context, struct error *err)
@@ -187,8 +193,7 @@ static struct epoll_socket *open_socket(struct loop *loop, const struct address 
 
 	if (self == NULL)
 		return NULL;
-	self->item.descriptor =
-		socket(address->is_ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	self->item.descriptor = open_descriptor(address->is_ipv6);
 	if (self->item.descriptor < 0) {
 		error_set_errno(err, errno, "socket");
 		memory_release(self);
@@ -234,10 +239,28 @@ fail:
 	return NULL;
 }
 
+/* "::" stands for all addresses; a kernel that was started without IPv6 has them all at 0.0.0.0. */
+static struct address where_ipv6_is_missing(const struct address *address)
+{
+	static const uint8_t ALL[sizeof address->bytes] = { 0 };
+
+	if (!address->is_ipv6 || memcmp(address->bytes, ALL, sizeof ALL) != 0)
+		return *address;
+
+	int probe = open_descriptor(true);
+
+	if (probe < 0 && errno == EAFNOSUPPORT)
+		return (struct address){ .port = address->port };
+	if (probe >= 0)
+		close(probe);
+	return *address;
+}
+
 struct socket *epoll_socket_listen(struct loop *loop, const struct address *address,
                                    const struct socket_handler *handler, void *context, struct error *err)
 {
-	struct epoll_socket *self = open_socket(loop, address, handler, context, err);
+	const struct address local = where_ipv6_is_missing(address);
+	struct epoll_socket *self = open_socket(loop, &local, handler, context, err);
 	const int on = 1, off = 0;
 
 	if (self == NULL)
@@ -246,10 +269,10 @@ struct socket *epoll_socket_listen(struct loop *loop, const struct address *addr
 	int descriptor = self->item.descriptor;
 
 	setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-	if (address->is_ipv6)
+	if (local.is_ipv6)
 		/* "::" takes IPv4 too, whatever the system's default. */
 		setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-	if (!bind_to(descriptor, address, err))
+	if (!bind_to(descriptor, &local, err))
 		goto fail;
 	if (listen(descriptor, NET_LISTEN_BACKLOG) != 0) {
 		error_set_errno(err, errno, "listen");

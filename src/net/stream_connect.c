@@ -216,6 +216,7 @@ struct stream *stream_connect(struct loop *loop, const struct stream_connect_opt
 	}
 	if (timeout_ns == 0)
 		timeout_ns = (uint64_t)NET_CONNECT_TIMEOUT_MS * NS_PER_MS;
+	buffer_init_secret(&stream->output, SIZE_MAX); /* what we ask others, we may have to show a token for */
 	stream_set_handler(stream, handler, context);
 	stream->state = STREAM_CONNECTING;
 	stream->connector = create_connector(options, loop_now_ns(loop) + timeout_ns, err);

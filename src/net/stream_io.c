@@ -6,6 +6,8 @@
  * TLS crosses the two: reading may first need to write, and writing to read. Two flags keep that, and both pumps are
  * tried whenever the socket is ready for what they wait for.
  */
+#include <string.h>
+
 #include "base/clock.h"
 #include "net/limits.h"
 #include "net/stream_internal.h"
@@ -152,6 +154,7 @@ static bool read_once(struct stream *stream, char chunk[NET_READ_CHUNK_BYTES])
 		stream->turn_bytes += length;
 		if (stream->handler.on_data != NULL)
 			stream->handler.on_data(stream->context, slice_from(chunk, length));
+		explicit_bzero(chunk, length); /* there may have been a token in it */
 		/* A short read from a plain socket has emptied it, or the level tells. */
 		return stream->tls != NULL || length == NET_READ_CHUNK_BYTES;
 	case TLS_END:

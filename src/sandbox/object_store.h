@@ -112,6 +112,15 @@ bool object_store_replace(struct object_store *store, struct stored_object *curr
 bool object_store_delete(struct object_store *store, struct stored_object *current, struct stored_object **ret_object,
                          bool *ret_gone, struct error *err);
 
+/*
+ * For a store that follows another server: the object as it is there, added or put in the place of the one of that name. All of root is taken as
+ * it stands, uid and marks of deletion too, but for resourceVersion, which is this store's own.
+ */
+bool object_store_mirror(struct object_store *store, const struct resource_kind *kind, struct json_node *root,
+                         struct arena *arena, struct error *err);
+/* current is gone there: it is removed at once, whatever finalizers it has. */
+bool object_store_forget(struct object_store *store, struct stored_object *current, struct error *err);
+
 /* ---- changing an object from inside the program ---- */
 
 /* An object's tree to be changed and written back. */

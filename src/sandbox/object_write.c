@@ -202,13 +202,12 @@ static bool set_first_values(struct object_store *store, const struct resource_k
 	       set_version(root, arena, store->version + 1, err);
 }
 
-bool object_store_add(struct object_store *store, const struct resource_kind *kind, struct json_node *root,
-                      struct arena *arena, struct stored_object **ret_object, struct error *err)
+/* Stores a complete root, whose name must be free. */
+static bool insert(struct object_store *store, const struct resource_kind *kind, struct json_node *root,
+                   struct stored_object **ret_object, struct error *err)
 {
 	struct stored_object *object;
 
-	if (!complete(kind, root, arena, err) || !set_first_values(store, kind, root, arena, err))
-		return false;
 	order_keys(kind, root);
 	object = make_object(kind, root, store->version + 1, err);
 	if (object == NULL)
@@ -230,6 +229,13 @@ bool object_store_add(struct object_store *store, const struct resource_kind *ki
 	if (ret_object != NULL)
 		*ret_object = object;
 	return true;
+}
+
+bool object_store_add(struct object_store *store, const struct resource_kind *kind, struct json_node *root,
+                      struct arena *arena, struct stored_object **ret_object, struct error *err)
+{
+	return complete(kind, root, arena, err) && set_first_values(store, kind, root, arena, err) &&
+	       insert(store, kind, root, ret_object, err);
 }
 
 /* ---- replace ---- */
@@ -388,6 +394,35 @@ bool object_store_delete(struct object_store *store, struct stored_object *curre
 			ok = apply_tree(store, OBJECT_DELETED, *ret_object, root, &arena, ret_object, err);
 		*ret_gone = ok && !held;
 	}
+	arena_destroy(&arena);
+	return ok;
+}
+
+/* ---- a copy of what another server has ---- */
+
+bool object_store_mirror(struct object_store *store, const struct resource_kind *kind, struct json_node *root,
+                         struct arena *arena, struct error *err)
+{
+	struct stored_object *current =
+		object_store_find(store, kind, json_tree_text(json_tree_find(root, "/metadata/namespace")),
+	                          json_tree_text(json_tree_find(root, "/metadata/name")));
+
+	if (!complete(kind, root, arena, err))
+		return false;
+	if (current != NULL)
+		return apply_tree(store, OBJECT_MODIFIED, current, root, arena, NULL, err);
+	return set_version(root, arena, store->version + 1, err) && insert(store, kind, root, NULL, err);
+}
+
+bool object_store_forget(struct object_store *store, struct stored_object *current, struct error *err)
+{
+	struct arena arena;
+	struct json_node *root;
+	bool ok;
+
+	arena_init(&arena, OBJECT_STORE_ARENA_BYTES);
+	ok = json_tree_parse(current->text, &arena, &root, err) &&
+	     apply_tree(store, OBJECT_DELETED, current, root, &arena, NULL, err);
 	arena_destroy(&arena);
 	return ok;
 }

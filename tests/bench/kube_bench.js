@@ -1,23 +1,21 @@
 // Start times and memory of agent and extender before a real API server. Started by kube_bench.sh:
 //
-//   node kube_bench.js FOLDER PREFIX API BALLAST
+//   node kube_bench.js FOLDER PREFIX API BALLAST PARTS
 'use strict';
 
 const fs = require('fs');
 const http = require('http');
-const { spawn } = require('child_process');
-const { Guest, Plugin, makeVm, writeConfig } = require('../e2e/agent_peers.js');
-const { connect, sleep, waitFor } = require('../kube/kube_api.js');
+const { writeConfig } = require('../e2e/agent_peers.js');
+const { connect, sleep, spawnTracked, waitFor } = require('../kube/kube_api.js');
+const { Parts, VMS, createNode, createVm } = require('../kube/vm_parts.js');
 
-const [folder, prefix, apiUrl, ballast] = process.argv.slice(2);
+const [folder, prefix, apiUrl, ballast, partsProgram] = process.argv.slice(2);
 const call = connect(folder, apiUrl);
-const VMS = '/apis/vm.neon.tech/v1/namespaces/apps/virtualmachines';
+const parts = new Parts();
 const COUNT = 100; // of nodes, VMs, claims and volumes each
 const STARTS = 11;
+const NODE_UNITS = 256; // of 250m CPU and 1 GiB
 const SETTLE_MS = 15000; // with every VM connected and asked after
-
-const address = (index) => `${prefix}.${100 + index}`;
-const guests = [];
 
 function residentKib(pid, name = 'VmRSS') {
 	return Number(new RegExp(`${name}:\\s+(\\d+)`).exec(fs.readFileSync(`/proc/${pid}/status`))[1]);
@@ -26,10 +24,9 @@ function residentKib(pid, name = 'VmRSS') {
 // Starts the program, and resolves once it has logged that line.
 function start(args, environment, line) {
 	const before = process.hrtime.bigint();
-	const child = spawn(ballast, args, { stdio: ['ignore', 'pipe', 'pipe'], env: environment });
+	const child = spawnTracked(folder, args[0], ballast, args, { stdio: ['ignore', 'pipe', 'pipe'], env: environment });
 	let log = '';
 
-	child.ended = new Promise((resolve) => child.on('exit', resolve));
 	return new Promise((resolve, reject) => {
 		for (const output of [child.stdout, child.stderr])
 			output.on('data', (part) => {
@@ -64,26 +61,20 @@ async function fill() {
 		await call('POST', '/api/v1/namespaces', { metadata: { name } });
 	await call('POST', '/apis/storage.k8s.io/v1/storageclasses', { metadata: { name: 'bm-hdd' }, provisioner: 'csi-baremetal',
 		volumeBindingMode: 'WaitForFirstConsumer', parameters: { storageType: 'HDD' } });
+	const nodes = [];
+
+	for (let i = 0; i < COUNT; i++)
+		nodes.push(await createNode(call, `node-${i}`, NODE_UNITS));
+	await parts.start(partsProgram, folder, prefix, 10);
 	for (let i = 0; i < COUNT; i++) {
-		const name = `node-${i}`;
-		const node = await call('POST', '/api/v1/nodes', { metadata: { name, labels: { 'kubernetes.io/hostname': name } } });
-		const amounts = { cpu: '64', memory: '256Gi', pods: '250' };
-
-		await call('PUT', `/api/v1/nodes/${name}/status`, { ...node, status: { capacity: amounts, allocatable: amounts,
-			conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady' }] } });
-		const vm = makeVm({ name: `vm-${i}`, node: 'node-0', podIP: address(i), units: 1 });
-		const { status } = vm;
-
-		delete vm.status;
-		vm.metadata = { name: vm.metadata.name, labels: vm.metadata.labels };
-		await call('PUT', `${VMS}/vm-${i}/status`, { ...await call('POST', VMS, vm), status });
-		guests[i] = new Guest();
-		await guests[i].start(address(i));
+		await createVm(call, `vm-${i}`, 'node-0');
 		await call('POST', '/api/v1/namespaces/shop/persistentvolumeclaims', { metadata: { name: `claim-${i}` }, spec: {
 			storageClassName: 'bm-hdd', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '10Gi' } } } });
 		await call('POST', '/apis/csi-baremetal.dell.com/v1/namespaces/shop/volumes', { apiVersion: 'csi-baremetal.dell.com/v1',
-			kind: 'Volume', metadata: { name: `volume-${i}` }, spec: { Id: `volume-${i}`, NodeId: node.metadata.uid, Size: 1 } });
+			kind: 'Volume', metadata: { name: `volume-${i}` }, spec: { Id: `volume-${i}`, NodeId: nodes[i].metadata.uid, Size: 1 } });
 	}
+	await waitFor('NeonVM starts the VMs', 120, async () => (await call('GET', VMS)).items.every(({ status }) =>
+		status && status.phase === 'Running' && status.node));
 }
 
 function accountEnvironment(name) {
@@ -97,23 +88,15 @@ function accountEnvironment(name) {
 }
 
 async function measureAgent() {
-	const plugin = new Plugin();
 	const config = `${folder}/config.json`;
 	const environment = { ...accountEnvironment('agent'), CONFIG_PATH: config, K8S_NODE_NAME: 'node-0', K8S_POD_IP: `${prefix}.1` };
 	const startAgent = () => start(['agent', `--listen-address=${prefix}.1`], environment, '"msg":"Entering main loop"');
 
 	writeConfig(config, (c) => { c.monitor.connectionRetryMinWaitSeconds = 1; });
-	await plugin.start(`${prefix}.3`);
-	const pod = await call('POST', '/api/v1/namespaces/kube-system/pods', { metadata: { name: 'autoscale-scheduler-1',
-		labels: { name: 'autoscale-scheduler' } }, spec: { containers: [{ name: 'scheduler', image: 'none' }] } });
-
-	await call('PUT', '/api/v1/namespaces/kube-system/pods/autoscale-scheduler-1/status', { ...pod, status: { phase: 'Running',
-		podIP: `${prefix}.3`, podIPs: [{ ip: `${prefix}.3` }], conditions: [{ type: 'Ready', status: 'True' }] } });
 	const figures = await measureStarts(startAgent);
-	const before = guests.map((guest) => guest.monitorConnections);
 	const agent = await startAgent();
 
-	await waitFor('monitors connected', 30, () => guests.every((guest, i) => guest.monitorConnections > before[i]));
+	await waitFor('monitors connected', 60, async () => Object.values((await parts.state()).vms).every((vm) => vm.connected));
 	await sleep(SETTLE_MS);
 	Object.assign(figures, { residentKib: residentKib(agent.pid), residentMostKib: residentKib(agent.pid, 'VmHWM') });
 	agent.kill('SIGTERM');
@@ -168,7 +151,10 @@ async function measureExtender() {
 
 async function main() {
 	await fill();
-	console.log(JSON.stringify({ nodes: COUNT, vms: COUNT, agent: await measureAgent(), extender: await measureExtender() }, null, '\t'));
+	const agent = await measureAgent();
+
+	await parts.stop();
+	console.log(JSON.stringify({ nodes: COUNT, vms: COUNT, agent, extender: await measureExtender() }, null, '\t'));
 }
 
 main().then(() => process.exit(0), (error) => {

@@ -156,4 +156,10 @@ grep -q '^Usage: ballast check-config' "$work/out" || fail "--help doesn't help"
 cp "$sample" "$work/-odd"
 (cd "$work" && "$ballast" check-config -- -odd >/dev/null) || fail "a name after -- isn't taken"
 
+# What a file has doesn't move the reader's cursor: this is CSI in one character.
+sed "s/\"serverPort\"/\"$(printf '\302\233')2J\"/" "$sample" >"$work/bad.json"
+check 1 "$work/bad.json"
+grep -q "$(printf '\302\233')" "$work/errors" && fail "a control character: $(cat -v "$work/errors")"
+grep -q 'field "monitor.?2J": unknown key' "$work/errors" || fail "the key isn't named: $(cat -v "$work/errors")"
+
 [ "$failures" -eq 0 ]

@@ -61,6 +61,39 @@ completes "$work/some file $work/some other" extender -certFile "$work/s"
 
 if command -v zsh >/dev/null; then
 	zsh -n "$work/ballast.zsh" || fail "zsh doesn't take its script"
+	# becomes LINE WANTED: what a tab makes of the line, in a zsh that sits at a terminal of its own.
+	: >"$work/lines"
+	becomes() {
+		printf '%s\t\030' "$1" >>"$work/lines"
+		printf '%s\n' "$2" >>"$work/wanted"
+	}
+	becomes 'ballast sandb' 'ballast sandbox '
+	becomes 'ballast --ver' 'ballast --version '
+	becomes 'ballast agent --kubeco' 'ballast agent --kubeconfig='
+	becomes "ballast agent --kubeconfig=$work/some\\ f" "ballast agent --kubeconfig=$work/some\\ file "
+	becomes "ballast agent --kubeconfig $work/some\\ f" "ballast agent --kubeconfig $work/some\\ file "
+	becomes 'ballast agent --log-level=d' 'ballast agent --log-level=debug '
+	becomes 'ballast sandbox --vms 3 --rep' 'ballast sandbox --vms 3 --report='
+	becomes 'ballast extender -loglevel t' 'ballast extender -loglevel trace '
+	becomes 'ballast completion z' 'ballast completion zsh '
+	becomes 'ballast help rep' 'ballast help replay '
+	becomes "ballast check-config -- $work/some\\ f" "ballast check-config -- $work/some\\ file "
+	becomes 'ballast agent --grace ' 'ballast agent --grace '
+	HOME=$work TERM=xterm zsh -f -c '
+		zmodload zsh/zpty
+		zpty shell zsh -f -i
+		zpty -w shell "PS1=; unsetopt beep; autoload -Uz compinit; compinit -u -D; source $1/ballast.zsh"
+		zpty -w shell "report() { print -r -- \$BUFFER >>$1/found; BUFFER= }; zle -N report; bindkey \"^X\" report"
+		zpty -w shell "print ready >$1/ready"
+		for ((i = 0; i < 100; i++)); do [[ -s $1/ready ]] && break; sleep 0.1; done
+		zpty -w -n shell "$(<$1/lines)"
+		for ((i = 0; i < 100; i++)); do
+			while zpty -r -t shell line; do :; done
+			[[ $(wc -l <$1/found) -ge $(wc -l <$1/wanted) ]] && break
+			sleep 0.1
+		done
+		zpty -d shell' zsh "$work" >"$work/out" 2>&1
+	diff "$work/wanted" "$work/found" >"$work/out" 2>&1 || fail "zsh: $(cat "$work/out")"
 fi
 if command -v fish >/dev/null; then
 	mkdir "$work/bin"
@@ -69,13 +102,17 @@ if command -v fish >/dev/null; then
 		expected=$1
 		found=$(HOME=$work PATH=$work/bin:$PATH fish --no-config -c "source $work/ballast.fish; complete -C '$2'" 2>&1 |
 			sed 's/	.*//' | LC_ALL=C sort | tr '\n' ' ')
-		[ "$found" = "$expected " ] || fail "fish: $2: $found instead of $expected"
+		[ "$found" = "${expected:+$expected }" ] || fail "fish: $2: $found instead of $expected"
 	}
 	offers sandbox 'ballast sandb'
 	offers --report 'ballast sandbox --rep'
 	offers 'json text' 'ballast sandbox --report '
 	offers 'debug info trace' 'ballast extender -loglevel '
 	offers 'bash fish zsh' 'ballast completion '
+	offers --kubeconfig 'ballast agent --kubec'
+	offers "$work/some file $work/some other" "ballast agent --kubeconfig $work/some"
+	offers "--kubeconfig=$work/some file --kubeconfig=$work/some other" "ballast agent --kubeconfig=$work/some"
+	offers '' 'ballast agent --grace '
 fi
 
 # ---- the manual page ----

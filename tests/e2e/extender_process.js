@@ -9,8 +9,9 @@ const fs = require('fs');
 const https = require('https');
 const net = require('net');
 const path = require('path');
-const { ABC, Api, Extender, HEALTH_PORT, NODE_B, PENDING, PORT, conflict, makeArgs, makePod, makeReservation, makeStatus, matched, runTests,
+const { ABC, Api, Extender, HEALTH_PORT, NODE_B, PENDING, PORT, TOKEN, conflict, makeArgs, makePod, makeReservation, makeStatus, matched, runTests,
 	sleep, until } = require('./extender_peers.js');
+const { scan } = require('./memory_scan.js');
 
 const [program, folder, prefix] = process.argv.slice(2);
 const api = new Api();
@@ -121,6 +122,51 @@ const TESTS = {
 
 	async T76_node_name_is_required() {
 		await expectEnd(start([], { KUBE_NODE_NAME: '' }), 1, /nodeName parameter is empty/);
+	},
+
+	// The filter of system calls is there, and what it leaves is enough for TLS, names and files that are read again. No memory
+	// is writable and executable, and tokens and keys are nowhere but where they are needed.
+	async hardening() {
+		const sanitized = /lib[a-z]*san/.test(spawnSync('ldd', [program], { encoding: 'utf8' }).stdout);
+		const filters = !sanitized && fs.existsSync('/proc/sys/kernel/seccomp/actions_avail');
+		const about = (pid, name) => new RegExp(`^${name}:\\s*(\\d+)`, 'm').exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
+		const home = `${folder}/named.kubeconfig`;
+
+		const agent = new https.Agent({ keepAlive: true, rejectUnauthorized: false });
+
+		makeCertificate('guarded');
+		fs.writeFileSync(home, KUBECONFIG('https://localhost:6443').replace('cluster: {', `cluster: {tls-server-name: ${prefix}.2, `));
+		await withExtender(['--loglevel=trace', `--certFile=${folder}/guarded.crt`, `--privateKeyFile=${folder}/guarded.key`], async (extender) => {
+			const { pid } = extender.child;
+			const key = fs.readFileSync(`${folder}/guarded.key`, 'utf8').split('\n')[1];
+
+			assert.deepEqual(await extender.filter(makeArgs(makePod('p')), { protocol: https, agent }), matched(ABC, null));
+			agent.destroy();
+			assert.ok(!extender.log.includes(key), 'the key is in the log');
+			if (filters)
+				assert.deepEqual([about(pid, 'Seccomp'), about(pid, 'NoNewPrivs')], ['2', '1']);
+			if (!sanitized) {
+				const maps = fs.readFileSync(`/proc/${pid}/maps`, 'utf8');
+
+				assert.match(maps, / r-xp /);
+				assert.ok(!/^\S+ .wx/m.test(maps), maps);
+				// The token as it was read and as requests show it; the key's file, to see that it changes. Nothing else.
+				for (const [text, most] of [[TOKEN, 2], [key, 1]]) {
+					const copies = scan(pid, text);
+
+					assert.ok(copies === null || copies.length <= most, `copies in memory: ${copies}`);
+				}
+				assert.ok(scan(pid, 'ballast') === null || scan(pid, 'ballast').length > 0);
+			}
+		});
+		const named = start(['--loglevel=trace', `--kubeconfig=${home}`]);
+
+		// The thread that looks names up begins under the filter.
+		await until('an attempt at what the name stands for', () => /dial tcp \S+:6443: connect: connection refused/.test(named.log), 15000);
+		assert.equal(await named.stop(), 0);
+		await withExtender(['--no-seccomp'], async (extender) => {
+			assert.equal(about(extender.child.pid, 'Seccomp'), about('self', 'Seccomp'));
+		});
 	},
 
 	// In its order: flag, KUBECONFIG, service account, ~/.kube/config.

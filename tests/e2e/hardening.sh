@@ -7,13 +7,14 @@ cd "$(dirname "$0")/../.." || exit 1
 
 token=service-account-token-5f1d admin=admin-token-77aa61
 
-# An agent at $prefix.1 up to its main loop; arguments: its flags. $pid.
+# An agent at $prefix.1 up to its main loop; arguments: its flags. $pid. $under: a program that starts it.
+under=
 agent_start() {
 	: >"$work/log"
 	(
 		exec env -i CONFIG_PATH="$work/config.json" K8S_NODE_NAME=node-a K8S_POD_IP="$prefix.1" \
 			KUBERNETES_SERVICE_HOST="$prefix.2" KUBERNETES_SERVICE_PORT=6443 BALLAST_SERVICEACCOUNT_DIR="$work/account" \
-			"$ballast" agent "--listen-address=$prefix.1" --log-level debug "$@"
+			${under:+"$under"} "$ballast" agent "--listen-address=$prefix.1" --log-level debug "$@"
 	) >"$work/out" 2>"$work/log" &
 	pid=$!
 	children="$children $pid"
@@ -35,6 +36,14 @@ ask() {
 	where=$1
 	shift
 	code=$(curl -s -o "$work/answer" -D "$work/head" -w '%{http_code}' "$@" "http://$prefix.1:$where")
+}
+
+# copies WHAT AT_MOST TEXT: how often the agent's memory has the text. Sanitizers keep what was freed, as it was.
+copies() {
+	! ldd "$ballast" 2>/dev/null | grep -q 'lib[a-z]*san' || return 0
+	node tests/e2e/memory_scan.js "$pid" "$3" >"$work/copies"
+	[ "$(head -n 1 "$work/copies")" != unreadable ] || return 0
+	[ "$(head -n 1 "$work/copies")" -le "$2" ] || fail "$1: $(cat "$work/copies") copies in memory instead of $2"
 }
 
 # expect CODE WHAT PORT/PATH [curl option…]
@@ -80,6 +89,9 @@ if [ -n "$filtered" ]; then
 	grep -Eq '"error":"[^"]*(operation not permitted|permission denied)' "$work/log" &&
 		fail "something was refused: $(grep -E 'operation not permitted' "$work/log" | head -n 1)"
 fi
+# As it was read, and as the field of a request; nothing is left of the requests themselves, nor of the file.
+[ "$(node tests/e2e/memory_scan.js "$pid" 'autoscaler-agent' | head -n 1)" != 0 ] || fail "the scan finds nothing at all"
+copies "the service account's token" 2 "$token"
 agent_end "with the filter"
 
 # Names are looked up by a thread that begins under the filter.
@@ -93,6 +105,17 @@ agent_start --no-seccomp
 [ "$(status_field Seccomp)" = 0 ] || [ "$(status_field Seccomp)" = "$(sed -n 's/^Seccomp:[[:space:]]*//p' /proc/self/status)" ] ||
 	fail "--no-seccomp doesn't do without"
 agent_end "without the filter"
+
+# A kernel that has no filters: the agent says so, and what it means, and goes on.
+if [ -n "$filtered" ]; then
+	under=$BUILD_DIR/tests/old_kernel_driver
+	agent_start
+	under=
+	grep -q '"level":"warn",.*"msg":"System calls aren.t filtered (--no-seccomp .*"error":"this kernel takes no filter of system calls: seccomp: ' \
+		"$work/log" || fail "no warning on an old kernel: $(grep -i filter "$work/log")"
+	expect 200 "a page on an old kernel" 9100/metrics
+	agent_end "on an old kernel"
+fi
 
 # ---- the admin token ----
 
@@ -114,6 +137,8 @@ expect 401 "a part of the token" 9100/metrics -H "Authorization: Bearer ${admin%
 expect 401 "an empty token" 9100/metrics -H 'Authorization: Bearer '
 expect 401 "another scheme" 9100/metrics -H "Authorization: Basic $admin"
 expect 401 "two tokens" 9100/metrics -H "Authorization: Bearer $admin" -H 'Authorization: Bearer x'
+# It is read for each request, and shown by the good ones: neither leaves anything behind.
+copies "the admin token" 0 "$admin"
 echo another-token-31337 >"$work/admin.new" && mv "$work/admin.new" "$work/admin"
 expect 401 "the token of before" 9100/metrics -H "Authorization: Bearer $admin"
 expect 200 "the new token" 9100/metrics -H 'Authorization: Bearer another-token-31337'

@@ -48,6 +48,23 @@ node -e '
 look 0 --url "$base/big"
 [ "$(wc -l <"$work/out")" -gt 3000 ] || fail "big: $(wc -l <"$work/out") lines"
 
+# Nothing of it moves the cursor, but it is all there.
+for form in '' --json; do
+	look 0 --url "$base/hostile" $form
+	tr -d '\n' <"$work/out" | LC_ALL=C grep -q "[[:cntrl:]]" && fail "hostile $form: $(cat -v "$work/out")"
+	grep -q "$(printf '\302\233\|\342\200\256\|\342\200\213')" "$work/out" && fail "hostile $form: $(cat -v "$work/out")"
+done
+node -e '
+	const names = require("fs").readFileSync(process.argv[1], "utf8").trim().split("\n").map((line) => JSON.parse(line).name);
+
+	if (names.length !== 8 || names[2] !== "a\u009b31mb" || names[3] !== "a\u202egnp" || names[5] !== "\0\x7fx")
+		process.exit(1);' "$work/out" || fail "hostile: $(cat -v "$work/out")"
+look 0 --url "$base/hostile"
+grep -q '^apps/?\[31mred  *ok ' "$work/out" || fail "hostile: $(cat -v "$work/out")"
+grep -q '^apps/x\{253\}…  ok ' "$work/out" || fail "hostile: $(cat -v "$work/out")"
+look 1 --url "$base/time"
+grep -q '"?\[31mred"' "$work/errors" || fail "time: $(cat -v "$work/errors")"
+
 # ---- what is no dump ----
 
 look 1 --url "$base/garbage"
@@ -115,6 +132,16 @@ timeout 10 "$ballast" status --url "$base/b" --watch --interval 100ms 2>"$work/e
 # On a terminal, each stands in the place of the one before.
 TERM=xterm timeout 2 script -qec "'$ballast' status --url '$base/b' --watch --interval 100ms" /dev/null </dev/null >"$work/out" 2>&1
 [ "$(grep -c "$(printf '\033\\[H')VM " "$work/out")" -ge 4 ] || fail "on a terminal: $(cat -v "$work/out")"
+# What doesn't fit the window is left out, but for the sum.
+TERM=xterm timeout 2 script -qec "stty rows 6 columns 20; '$ballast' status --url '$base/many' --watch --interval 200ms" /dev/null \
+	</dev/null >"$work/out" 2>&1
+tr -d '\r' <"$work/out" | sed "s/$(printf '\033')\[[0-9]*[A-Z]//g" >"$work/frames"
+[ "$(head -n 5 "$work/frames")" = "$(printf 'VM                S\napps/vm-a         o\napps/vm-b         s\n… and 2 more\n4 VMs, 1 stuck; the')" ] || fail "a small window: $(cat -v "$work/out")"
+[ "$(sed -n 9,10p "$work/frames")" = "$(sed -n 4,5p "$work/frames")" ] || fail "a small window: $(cat -v "$work/out")"
+# A complaint at the start doesn't go with what was on the screen.
+TERM=xterm script -qec "'$ballast' status --url '$base/405' --watch" /dev/null </dev/null >"$work/out" 2>&1
+grep -q "status 405" "$work/out" || fail "no complaint on a terminal: $(cat -v "$work/out")"
+grep -q "$(printf '\033')" "$work/out" && fail "a complaint on a cleared terminal: $(cat -v "$work/out")"
 
 # ---- the real agents ----
 

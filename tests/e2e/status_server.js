@@ -16,7 +16,20 @@ function bigDump(bytes) {
 	return JSON.stringify({ stopped: false, pods });
 }
 
+// What a terminal would obey: escape sequences of both kinds, marks that turn text around, and more than a name can be.
+const HOSTILE = ['\x1b[31mred', '\x1b]0;title\x07', 'a\u009b31mb', 'a\u202egnp', 'a\r\nb', '\0\x7fx', 'z\u200bz', 'x'.repeat(6000)];
+
+function hostileDump() {
+	const pod = JSON.parse(vector('generation_b')).pods[0];
+	const pods = HOSTILE.map((name) => ({ podName: { namespace: 'apps', name },
+		status: { ...pod.status, vmInfo: { ...pod.status.vmInfo, name } } }));
+
+	return JSON.stringify({ stopped: false, pods });
+}
+
 const answers = {
+	'/hostile': (response) => response.end(hostileDump()),
+	'/time': (response) => response.end(vector('generation_b').replace(/("at": *)"[^"]*"/i, '$1"\\u001b[31mred"')),
 	'/a': (response) => response.end(vector('generation_a')),
 	'/b': (response) => response.end(vector('generation_b')),
 	'/many': (response) => response.end(vector('many_b')),

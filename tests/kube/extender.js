@@ -10,8 +10,9 @@
 const assert = require('assert').strict;
 const fs = require('fs');
 const http = require('http');
-const { execFileSync, spawn } = require('child_process');
-const { connect, sleep, waitFor } = require('./kube_api.js');
+const { execFileSync } = require('child_process');
+const { connect, sleep, spawnTracked, waitFor } = require('./kube_api.js');
+const { checkQueries } = require('./queries.js');
 
 const [folder, prefix, apiUrl, ballast, control, controllerProgram] = process.argv.slice(2);
 const api = new URL(apiUrl);
@@ -89,7 +90,8 @@ let log = '';
 
 function startExtender(flags = [], environment = {}) {
 	log = '';
-	extender = spawn(ballast, ['extender', '--provisioner=csi-baremetal', `--listen-address=${prefix}.1`, `--healthip=${prefix}.1`, ...flags],
+	extender = spawnTracked(folder, 'extender', ballast,
+		['extender', '--provisioner=csi-baremetal', `--listen-address=${prefix}.1`, `--healthip=${prefix}.1`, ...flags],
 		{ stdio: ['ignore', 'pipe', 'inherit'], env: { KUBE_NODE_NAME: 'node-a', KUBERNETES_SERVICE_HOST: api.hostname,
 			KUBERNETES_SERVICE_PORT: api.port, BALLAST_SERVICEACCOUNT_DIR: `${folder}/account`, ...environment } });
 	extender.stdout.on('data', (part) => { log += part.toString().replaceAll('\\"', '"'); });
@@ -192,6 +194,7 @@ async function pods() {
 	assert.equal(await nodeOf(rest), undefined, `${rest} has a node without a drive`);
 	assert.equal(await nodeOf('giant'), undefined);
 	console.log(`   ${rest} and giant wait`);
+	checkQueries('extender', { metrics: (await ask('GET', 8889, '/metrics')).text });
 	noRightIsMissing();
 }
 
@@ -308,7 +311,8 @@ async function main() {
 	console.log('== credentials');
 	await kubeconfigs();
 	const output = fs.openSync(`${folder}/controller.log`, 'w');
-	const controller = spawn(controllerProgram, [`${folder}/peers.kubeconfig`], { stdio: ['ignore', output, output] });
+	const controller = spawnTracked(folder, 'reservation_controller', controllerProgram, [`${folder}/peers.kubeconfig`],
+		{ stdio: ['ignore', output, output] });
 
 	controller.on('exit', (status, signal) => {
 		if (signal !== 'SIGTERM' && status !== 0)

@@ -27,24 +27,18 @@ scheduler_template 's/nodeCacheCapable: false/nodeCacheCapable: true/' >"$work/n
 scheduler_template 's/ignorable: true/ignorable: false/' >"$work/strict.yaml"
 
 # What extender.js asks of the control plane while it runs.
-cat >"$work/control" <<CONTROL
-#!/bin/sh
-set -eu
-work='$work' KUBE_BIN='$kube_bin'
-cd '$kube_here'
-. ./control_plane.inc
-kube_find
-kube_run='$kube_run' kube_pki='$kube_pki' kube_port='$kube_port' kube_etcd_port='$kube_etcd_port' kube_api='$kube_api' kube_ca='$kube_ca'
-case \$1 in
+kube_control_head >"$work/control"
+cat >>"$work/control" <<'CONTROL'
+case $1 in
 scheduler)
 	kube_stop kube-scheduler
-	[ "\$2" = none ] || kube_start_scheduler "$work/\$2.yaml" 8889
+	[ "$2" = none ] || kube_start_scheduler "$work/$2.yaml" 8889
 	;;
-nodes-rule) kube_ctl apply -f '$kube_root/deploy/extender/names/rbac.yaml' ;;
+nodes-rule) kube_ctl apply -f "$kube_root/deploy/extender/names/rbac.yaml" ;;
 token)
 	kube_get /api/v1/namespaces/kube-system/serviceaccounts/ballast-extender/token -X POST -H 'Content-Type: application/json' \
 		-d '{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{"audiences":[],"expirationSeconds":3600}}' |
-		node -e 'console.log(JSON.parse(require("fs").readFileSync(0)).status.token)' >"\$2"
+		node -e 'console.log(JSON.parse(require("fs").readFileSync(0)).status.token)' >"$2"
 	;;
 esac
 CONTROL
@@ -53,6 +47,6 @@ mkdir "$kube_run/account"
 cp "$kube_ca" "$kube_run/account/ca.crt"
 "$work/control" token "$kube_run/account/token"
 status=0
-node "$kube_here/extender.js" "$kube_run" "$prefix" "$kube_api" "$ballast" "$work/control" "$controller" || status=$?
+kube_drive node "$kube_here/extender.js" "$kube_run" "$prefix" "$kube_api" "$ballast" "$work/control" "$controller" || status=$?
 [ "$status" = 0 ] || tail -n 15 "$kube_run/kube-scheduler.log" "$kube_run/controller.log"
 exit "$status"

@@ -3,6 +3,7 @@
 
 const fs = require('fs');
 const https = require('https');
+const { spawn } = require('child_process');
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -53,4 +54,22 @@ async function waitFor(what, seconds, condition) {
 	throw new Error(`${what}: not within ${seconds} s (${JSON.stringify(last)})`);
 }
 
-module.exports = { connect, sleep, waitFor };
+// A child whose process id is in FOLDER/NAME.pid while it runs, so that whoever ends the control plane ends it, too. child.ended resolves to
+// its exit status.
+function spawnTracked(folder, name, program, args, options) {
+	const child = spawn(program, args, options);
+	const file = `${folder}/${name}.pid`;
+
+	fs.writeFileSync(file, String(child.pid));
+	child.ended = new Promise((resolve) => {
+		child.on('exit', (status) => {
+			// A successor may have it by now.
+			if (fs.existsSync(file) && fs.readFileSync(file, 'utf8') === String(child.pid))
+				fs.rmSync(file);
+			resolve(status);
+		});
+	});
+	return child;
+}
+
+module.exports = { connect, sleep, spawnTracked, waitFor };

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "sim_agent.h"
@@ -13,6 +14,7 @@
 #include "sim_process.h"
 #include "sim_receiver.h"
 #include "simulation.h"
+#include "torture.h"
 
 enum { AGENTS_MAX = SIM_CLUSTER_AGENTS };
 
@@ -31,9 +33,10 @@ static const char USAGE[] =
 	"  --faults LEVEL   none, light or heavy (default: heavy)\n"
 	"  --memory         allocations and socket calls of the agents fail now and then, too\n"
 	"  --tls            TLS to the API server\n"
-	"  --torture KIND   allocations or calls: one run for each of the first of them that fails\n"
-	"  --points N       how many of them one by one (default: 2000); then a sample\n"
+	"  --torture KIND   allocations or calls: one end of the run for each of them that fails\n"
+	"  --points N       up to which one by one (default: 2000); then a sample\n"
 	"  --from N         the first one (default: 1)\n"
+	"  --victim NAME    the process whose they are (default: agent-a)\n"
 	"  --trace          prints every event\n"
 	"  --record FILE    writes what happened up to where an invariant broke, as far as it is needed for that\n"
 	"  --play FILE      what is written there happens, and nothing else\n"
@@ -46,7 +49,7 @@ struct run_options {
 	struct sim_options sim;
 	unsigned long seeds;
 	unsigned long points, from;
-	const char *torture;
+	const char *torture, *victim;
 	const char *record_path, *play_path;
 	bool trace;
 	bool stop;  /* at the first seed that is broken */
@@ -150,7 +153,8 @@ static bool run_once(const struct run_options *options, struct outcome *ret_outc
 			tell_broken(&run, options);
 		simulation_destroy(run.simulation);
 	}
-	agent_setup_remove(&run.setup);
+	if (!sim_torture_is_child(options->sim.torture))
+		agent_setup_remove(&run.setup);
 	if (ok)
 		*ret_outcome = outcome;
 	return ok;
@@ -379,64 +383,64 @@ static int run_record(struct run_options *options)
 
 /* ---- torture ---- */
 
-enum { SAMPLE = 200 };
-
-/* How many there are to fail in a run where none does. */
-static bool count_points(struct run_options *options, bool calls, unsigned long *ret_count)
+static struct sim_torture_end end_of_child(const struct outcome *outcome)
 {
-	struct outcome outcome;
-	struct error err;
+	struct sim_torture_end end = { .whole = outcome->whole };
 
-	if (!run_once(options, &outcome, &err)) {
-		(void)fprintf(stderr, "ballast-sim: %s\n", err.text);
-		return false;
+	end.happened = outcome->faults[SIM_FAULT_FAILED_CALL] > 0;
+	for (unsigned i = 0; i < AGENTS_MAX; i++) {
+		end.happened = end.happened || outcome->agents[i].failed_allocations > 0;
+		end.restarted = end.restarted || outcome->agents[i].fatal_exits > 0;
 	}
-	*ret_count = calls ? outcome.agents[0].calls : outcome.agents[0].allocations;
-	return outcome.whole;
+	return end;
 }
 
-static bool run_point(struct run_options *options, bool calls, unsigned long point, struct outcome *sum)
+/* The same run twice: one counts, one forks. */
+static bool run_twice(const struct run_options *options, struct sim_torture *torture, struct error *err)
 {
-	struct outcome outcome;
-	struct error err;
+	struct outcome counted, forking;
 
-	options->sim.fail_allocation = calls ? 0 : point;
-	options->sim.fail_call = calls ? point : 0;
-	if (!run_once(options, &outcome, &err)) {
-		(void)fprintf(stderr, "ballast-sim: %s\n", err.text);
+	if (!run_once(options, &counted, err) || !counted.whole || !sim_torture_begin(torture, err))
 		return false;
-	}
-	sum->agents[0].fatal_exits += outcome.agents[0].fatal_exits;
-	sum->agents[0].failed_allocations += outcome.agents[0].failed_allocations;
-	sum->faults[SIM_FAULT_FAILED_CALL] += outcome.faults[SIM_FAULT_FAILED_CALL];
-	if (!outcome.whole)
-		(void)printf("That was %s %lu\n", calls ? "call" : "allocation", point);
-	return outcome.whole;
+	if (!run_once(options, &forking, err))
+		return false;
+	if (sim_torture_is_child(torture))
+		sim_torture_end_child(torture, end_of_child(&forking));
+	return (forking.whole && forking.hash == counted.hash) ||
+	       error_set(err, ERROR_INVARIANT, "the second run wasn't as the first");
 }
 
-/* One run for each point up to --points, and for a sample of those behind it. */
 static int run_torture(struct run_options *options)
 {
 	bool calls = strcmp(options->torture, "calls") == 0;
-	unsigned long count = 0, broken = 0, runs = 0, step = 1;
-	struct outcome sum = { .whole = true };
+	const struct sim_torture_options how = { .kind = calls ? SIM_TORTURE_CALLS : SIM_TORTURE_ALLOCATIONS,
+		                                 .victim = options->victim,
+		                                 .first = options->from,
+		                                 .each = options->points,
+		                                 .children = (unsigned)sysconf(_SC_NPROCESSORS_ONLN) };
+	struct error err = { .text = "a run without failure is broken" };
+	struct sim_torture *torture = sim_torture_create(&how, &err);
+	struct sim_torture_result result = { 0 };
+	uint64_t started_ns = clock_monotonic_ns();
+	bool ok;
 
-	if (!count_points(options, calls, &count))
+	options->sim.torture = torture;
+	ok = torture != NULL && run_twice(options, torture, &err);
+	if (torture != NULL) {
+		result = sim_torture_finish(torture);
+		sim_torture_destroy(torture);
+	}
+	if (!ok) {
+		(void)fprintf(stderr, "ballast-sim: %s\n", err.text);
 		return 1;
-	for (unsigned long point = options->from; point <= count; point += step) {
-		if (point >= options->points && count > options->points)
-			step = 1 + (count - options->points) / SAMPLE;
-		runs++;
-		broken += run_point(options, calls, point, &sum) ? 0 : 1;
 	}
 	(void)printf(
-		"%s: %lu of them in a run, %lu failed one by one (%lu first ones, then a sample; %llu happened), %u times "
-		"the process ended and was started anew, %lu broken\n",
-		options->torture, count, runs, options->points < count ? options->points : count,
-		calls ? (unsigned long long)sum.faults[SIM_FAULT_FAILED_CALL]
-		      : (unsigned long long)sum.agents[0].failed_allocations,
-		sum.agents[0].fatal_exits, broken);
-	return broken == 0 ? 0 : 1;
+		"%s of %s: %lu in a run, %lu failed one by one (all of the first %lu; %lu happened), %lu times the "
+		"process ended and was started anew, %lu broken; %.1f s\n",
+		options->torture, options->victim, result.points, result.tried,
+		options->points < result.points ? options->points : result.points, result.happened, result.restarted,
+		result.broken, (double)(clock_monotonic_ns() - started_ns) / (double)NS_PER_S);
+	return result.broken == 0 && result.happened == result.tried ? 0 : 1;
 }
 
 /* ---- command line ---- */
@@ -483,6 +487,7 @@ enum option_code {
 	OPT_TORTURE,
 	OPT_POINTS,
 	OPT_FROM,
+	OPT_VICTIM,
 	OPT_STOP,
 	OPT_TRACE,
 	OPT_LOG,
@@ -532,6 +537,9 @@ static bool read_option(int code, const char *text, struct run_options *options)
 		return read_number(text, &options->points);
 	case OPT_FROM:
 		return read_number(text, &options->from) && options->from > 0;
+	case OPT_VICTIM:
+		options->victim = text;
+		return true;
 	case OPT_STOP:
 		options->stop = true;
 		return true;
@@ -566,6 +574,7 @@ int main(int argc, char **argv)
 		{ "torture", required_argument, NULL, OPT_TORTURE },
 		{ "points", required_argument, NULL, OPT_POINTS },
 		{ "from", required_argument, NULL, OPT_FROM },
+		{ "victim", required_argument, NULL, OPT_VICTIM },
 		{ "stop", no_argument, NULL, OPT_STOP },
 		{ "trace", no_argument, NULL, OPT_TRACE },
 		{ "record", required_argument, NULL, OPT_RECORD },
@@ -578,6 +587,7 @@ int main(int argc, char **argv)
 		.sim = { .seed = 1, .hours = 1, .vms = 7, .nodes = 3, .storm = SIM_STORM_HEAVY },
 		.seeds = 1,
 		.points = 2000,
+		.victim = "agent-a",
 		.from = 1,
 	};
 	struct error err;

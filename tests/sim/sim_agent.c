@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "sim_agent_internal.h"
+#include "torture.h"
 
 enum {
 	LOG_RING_BYTES = 1024 * 1024,
@@ -23,6 +24,8 @@ enum {
 
 static void enter(struct sim_agent *self)
 {
+	sim_torture_before(simulation_options(self->simulation)->torture, self->name, self->loop,
+	                   &self->fail_allocation_in);
 	self->blocks_before = memory_block_count();
 	memory_fail_at(self->fail_allocation_in);
 }
@@ -32,8 +35,8 @@ static void leave(struct sim_agent *self)
 	unsigned long used = memory_allocation_count();
 
 	memory_fail_at(0);
+	sim_torture_after(simulation_options(self->simulation)->torture, self->name, self->loop, used);
 	self->blocks += (long)(memory_block_count() - self->blocks_before);
-	self->allocations += used;
 	if (self->fail_allocation_in == 0)
 		return;
 	if (used < self->fail_allocation_in) {
@@ -132,7 +135,6 @@ static bool start_process(struct sim_agent *self, struct error *err)
 		return false;
 	}
 	sim_world_note(simulation_world(self->simulation), "%s: starts", self->name);
-	loop_sim_fail_call(self->loop, self->counts->starts == 1 ? simulation_options(self->simulation)->fail_call : 0);
 	loop_sim_set_watcher(self->loop, watch_turn, self);
 	self->agent.loop = self->loop;
 	self->agent.log_sink = self->log_sink;
@@ -309,12 +311,9 @@ static void destroy(void *context, struct simulation *simulation)
 
 	(void)simulation;
 	if (self->runs) {
-		if (self->counts->starts == 1)
-			self->counts->calls = loop_sim_call_count(self->loop);
 		loop_sim_crash(self->loop, SIM_CRASH_END);
 		free_process(self, true);
 	}
-	self->counts->allocations = self->allocations;
 	if (self->log_descriptor >= 0)
 		(void)close(self->log_descriptor);
 	memory_release(self);
@@ -381,8 +380,6 @@ bool sim_agent_create(struct simulation *simulation, const struct sim_agent_opti
 	self->patience = (unsigned)rng_between(sim_world_rng(simulation_world(simulation)), 1, 10);
 	self->options = *options;
 	self->small_queue = rng_between(sim_world_rng(simulation_world(simulation)), 0, SMALL_QUEUES) == 0;
-	if (options->node == 0)
-		self->fail_allocation_in = simulation_options(simulation)->fail_allocation;
 	if (!set_texts(self, err) || !simulation_add(simulation, &actor)) {
 		memory_release(self);
 		return false;

@@ -23,8 +23,6 @@ struct sim_agent_counts {
 	/* The most that was seen when all was quiet. */
 	unsigned long quiet_blocks;
 	size_t quiet_sockets, quiet_timers;
-	/* Of the whole life of the first process, for torture: how much there is to fail. */
-	unsigned long allocations, calls;
 };
 
 struct sim_agent_options {

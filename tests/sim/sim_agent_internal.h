@@ -38,8 +38,7 @@ struct sim_agent {
 	unsigned long blocks_before; /* of the process at large, when its code began to run */
 	long blocks;
 	unsigned long fail_allocation_in; /* 0: none is to fail */
-	unsigned long allocations;
-	bool starved; /* an allocation failed in this process */
+	bool starved;                     /* an allocation failed in this process */
 	uint64_t turns_this_second;
 	uint64_t missing_since_ns; /* the runners aren't those that must be */
 	bool is_missing;

@@ -23,6 +23,7 @@
 #include "sim_case.h"
 
 struct simulation;
+struct sim_torture;
 
 /*
  * A part of the cluster. To add one: make its loops with loop_sim_create, put everything on them, fill this in, and call
@@ -67,8 +68,7 @@ struct sim_options {
 	const char *log_path;        /* of the agents; NULL: none is written */
 	struct sim_case *record;     /* what happens is added to it; NULL: it isn't kept */
 	const struct sim_case *play; /* what happens; NULL: whatever the seed makes up, for so many hours */
-	/* Torture: this allocation, or this socket call, of the first agent's process fails, and no other. 0: none. */
-	unsigned long fail_allocation, fail_call;
+	struct sim_torture *torture; /* torture.h; NULL: none */
 };
 
 /* Whether the run of the simulation so far is without fault. */

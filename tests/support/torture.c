@@ -19,6 +19,7 @@ struct address torture_server_address(uint16_t port)
 void torture_enter(struct torture *torture, struct loop *loop)
 {
 	memory_fail_at(loop == torture->victim_loop ? torture->fail_in : 0);
+	memory_split_arenas(loop == torture->victim_loop);
 }
 
 void torture_leave(struct torture *torture, struct loop *loop)
@@ -26,6 +27,7 @@ void torture_leave(struct torture *torture, struct loop *loop)
 	unsigned long used = memory_allocation_count();
 
 	memory_fail_at(0);
+	memory_split_arenas(false);
 	if (loop != torture->victim_loop)
 		return;
 	torture->allocations += used;

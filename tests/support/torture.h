@@ -2,7 +2,7 @@
  * Torture: a scenario between two simulated processes is played again and again, and each time another allocation, or
  * another socket call, of one of them fails: the first, the second, and so on, until there are no more.
  *
- * After each play nothing may be left: no memory, no socket, no timer. What else must hold is the scenario's business.
+ * An arena's own allocations are among them (base/memory.h). After each play nothing may be left: no memory, no socket, no timer. What else must hold is the scenario's business.
  */
 #ifndef BALLAST_TESTS_SUPPORT_TORTURE_H
 #define BALLAST_TESTS_SUPPORT_TORTURE_H

@@ -172,6 +172,43 @@ static void short_memory_at_any_allocation_is_reported(void **state)
 	buffer_destroy(&buffer);
 }
 
+static const char TOKEN[] = "token-5f1d";
+
+static bool is_in(const char *bytes, size_t length)
+{
+	return memmem(bytes, length, TOKEN, strlen(TOKEN)) != NULL;
+}
+
+static void a_secret_is_overwritten_wherever_it_was(void **state)
+{
+	(void)state;
+	struct buffer buffer;
+
+	buffer_init_secret(&buffer, SIZE_MAX);
+	buffer_append_text(&buffer, TOKEN);
+	assert_true(is_in(buffer.data, buffer.capacity));
+	buffer_clear(&buffer);
+	assert_false(is_in(buffer.data, buffer.capacity));
+
+	buffer_append_text(&buffer, "head ");
+	buffer_append_text(&buffer, TOKEN);
+	buffer_consume(&buffer, 5); /* moves it */
+	buffer_consume(&buffer, strlen(TOKEN));
+	assert_false(is_in(buffer.data, buffer.capacity));
+	assert_false(is_in(buffer.data, 5 + strlen(TOKEN)));
+
+	/* Still a secret after buffer_release, and longer than what is kept in one block. */
+	buffer_release(&buffer);
+	assert_true(buffer.secret);
+	buffer_append_text(&buffer, TOKEN);
+	for (int i = 0; i < 1000; i++)
+		buffer_append_char(&buffer, 'x');
+	assert_memory_equal(buffer.data, TOKEN, strlen(TOKEN));
+	assert_int_equal(buffer.length, strlen(TOKEN) + 1000);
+	buffer_destroy(&buffer);
+	assert_null(buffer.data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +219,7 @@ int main(void)
 		cmocka_unit_test(consuming_drops_from_the_front),
 		cmocka_unit_test(a_long_format_grows_the_buffer),
 		cmocka_unit_test(short_memory_at_any_allocation_is_reported),
+		cmocka_unit_test(a_secret_is_overwritten_wherever_it_was),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

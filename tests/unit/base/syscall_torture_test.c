@@ -2,7 +2,6 @@
  * Files and the log over a system whose n-th call fails, for every n.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,7 +17,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "tests/support/failing_calls.h"
+#include "tests/support/failing_files.h"
 
 enum { FILE_BYTES = 100 * 1000, RING_BYTES = 64 * 1024, LINES = 40, PIPE_BYTES = 64 * 1024 };
 
@@ -27,48 +25,20 @@ enum { FILE_BYTES = 100 * 1000, RING_BYTES = 64 * 1024, LINES = 40, PIPE_BYTES =
 
 static int target = -1;
 
-static bool fails(enum torture_call call)
-{
-	if (!torture_strikes(call) || torture_state.fault.error == TORTURE_SHORT)
-		return false;
-	errno = torture_state.fault.error;
-	return true;
-}
-
-static size_t shortened(enum torture_call call, size_t length)
-{
-	bool now = torture_state.fault.call == call && torture_state.fault.error == TORTURE_SHORT &&
-	           torture_state.count == torture_state.at;
-
-	return now && length > 1 ? 1 : length;
-}
-
-int open(const char *path, int flags, ...)
-{
-	return fails(TORTURE_OPEN) ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0);
-}
-
-ssize_t read(int descriptor, void *data, size_t size)
-{
-	if (fails(TORTURE_READ))
-		return -1;
-	return syscall(SYS_read, descriptor, data, shortened(TORTURE_READ, size));
-}
-
 ssize_t write(int descriptor, const void *data, size_t length)
 {
 	if (descriptor != target)
 		return syscall(SYS_write, descriptor, data, length);
-	if (fails(TORTURE_WRITE))
+	if (torture_fails(TORTURE_WRITE))
 		return -1;
-	return syscall(SYS_write, descriptor, data, shortened(TORTURE_WRITE, length));
+	return syscall(SYS_write, descriptor, data, torture_shortened(TORTURE_WRITE, length));
 }
 
 int poll(struct pollfd *descriptors, nfds_t count, int timeout_ms)
 {
 	struct timespec timeout = { .tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L };
 
-	return fails(TORTURE_POLL)
+	return torture_fails(TORTURE_POLL)
 	               ? -1
 	               : (int)syscall(SYS_ppoll, descriptors, count, timeout_ms < 0 ? NULL : &timeout, NULL, (size_t)8);
 }

@@ -66,7 +66,18 @@ static const char RESERVED[] =
 	"{\"spec\":{\"Namespace\":\"n\",\"Status\":\"RESERVED\",\"NodeRequests\":{\"Reserved\":[\"A\"]}," ASKED "}}";
 static const char REJECTED[] = "{\"spec\":{\"Namespace\":\"n\",\"Status\":\"REJECTED\"," ASKED "}}";
 
-/* A whole call; returns whether it came to its proper end, else its answer says "nothing yet", or isn't there. */
+/* Of an answer without nodes. */
+static void assert_nothing_yet(struct answer *answer)
+{
+	struct slice piece;
+
+	assert_true(answer_next(answer, &piece));
+	assert_int_equal(answer_length(answer), piece.length);
+	assert_true(slice_contains(piece, SLICE("\"Error\":\"\"}\n")));
+	assert_false(answer_next(answer, &piece));
+}
+
+/* A whole call; returns whether it came to its proper end, else its answer says "nothing yet". */
 static bool run_call(struct slice body, const struct csi_available_capacity_reservation *reservation)
 {
 	const struct storage_view view = { NULL, our_claim, our_class, our_node };
@@ -88,9 +99,7 @@ static bool run_call(struct slice body, const struct csi_available_capacity_rese
 		assert_int_equal(step, FILTER_ANSWER);
 		assert_int_equal(filter.failure.code, ERROR_NO_MEMORY);
 		assert_int_equal(filter.error.length, 0);
-		if (filter.answer.text.length > 0)
-			assert_non_null(
-				memmem(filter.answer.text.data, filter.answer.text.length, "\"Error\":\"\"}\n", 12));
+		assert_nothing_yet(&filter.answer);
 	}
 	filter_destroy(&filter);
 	request_destroy(&request);
@@ -102,18 +111,22 @@ static void check_without_memory(const char *body, const char *reservation_json)
 	struct csi_available_capacity_reservation reservation = { 0 };
 	struct arena arena;
 	struct error err;
-	unsigned long failures = 0;
+	unsigned long blocks, failures = 0;
 
 	arena_init(&arena, 1 << 20);
 	if (reservation_json != NULL)
 		assert_true(csi_available_capacity_reservation_from_json(slice_of(reservation_json), &arena,
 		                                                         &reservation, &err));
+	blocks = memory_block_count();
 	for (unsigned long at = 1; at < 1000; at++) {
 		bool ok;
 
+		memory_split_arenas(true);
 		memory_fail_at(at);
 		ok = run_call(slice_of(body), reservation_json != NULL ? &reservation : NULL);
 		memory_fail_at(0);
+		memory_split_arenas(false);
+		assert_int_equal(memory_block_count(), blocks);
 		if (ok)
 			break;
 		failures++;
@@ -131,9 +144,27 @@ static void memory_that_is_short_never_makes_an_error_answer(void **state)
 	check_without_memory(NAMES_BODY, RESERVED);
 }
 
+static void nothing_yet_is_what_the_encoder_makes_of_an_empty_result(void **state)
+{
+	struct extender_filter_result result = { .nodes_presence = JSON_NULL,
+		                                 .node_names_presence = JSON_NULL,
+		                                 .failed_nodes_presence = JSON_NULL,
+		                                 .failed_and_unresolvable_nodes_presence = JSON_NULL };
+	struct buffer text;
+	struct error err;
+
+	(void)state;
+	buffer_init(&text, 1000);
+	assert_true(extender_filter_result_to_json(&result, &text, &err));
+	buffer_append_char(&text, '\n');
+	assert_true(slice_equal(buffer_slice(&text), answer_retry_text()));
+	buffer_destroy(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_yet_is_what_the_encoder_makes_of_an_empty_result),
 		cmocka_unit_test(memory_that_is_short_never_makes_an_error_answer),
 	};
 

@@ -12,7 +12,7 @@
 #include "extender/readiness_file.h"
 
 #define NOT_FOUND "node cp-1 is not found in extenders status list"
-#define NOT_BOOL(found) "yaml: field \"nodes[0].restarted\": expected bool, found " found
+#define NOT_BOOL(found) "yaml: line 3: field \"nodes[0].restarted\": expected bool, found " found
 #define NOT_RESTARTED "kube-scheduler ks-1 is not restarted after patching"
 
 struct file_case {
@@ -101,6 +101,8 @@ static void flow_style_is_as_good(void **state)
 		{ "nodes:\n- {node_name: cp-1, kube_scheduler: ks-1, restarted: false}\n", NOT_RESTARTED },
 		{ "nodes:\n- {node_name: cp-2}\n- node_name: cp-1\n  restarted: true\n", NULL },
 		{ "{}", NOT_FOUND },
+		{ "# nothing\n\n", NOT_FOUND },
+		{ "# nothing\n---\nnull\n", NOT_FOUND },
 	};
 
 	(void)state;
@@ -110,11 +112,11 @@ static void flow_style_is_as_good(void **state)
 static void what_is_wrong_is_told_with_its_place(void **state)
 {
 	static const struct file_case CASES[] = {
-		{ "nodes: 5\n", "yaml: field \"nodes\": expected array, found number" },
-		{ "nodes: {a: b}\n", "yaml: field \"nodes\": expected array, found object" },
-		{ "nodes: [5]\n", "yaml: field \"nodes[0]\": expected object, found number" },
+		{ "nodes: 5\n", "yaml: line 1: field \"nodes\": expected array, found number" },
+		{ "nodes: {a: b}\n", "yaml: line 1: field \"nodes\": expected array, found object" },
+		{ "nodes: [5]\n", "yaml: line 1: field \"nodes[0]\": expected object, found number" },
 		{ "nodes:\n- node_name: cp-1\n  node_name: cp-2\n",
-		  "yaml: field \"nodes[0].node_name\": the key stands here for the second time" },
+		  "yaml: line 3: field \"nodes[0].node_name\": the key stands here for the second time" },
 		{ "just text\n", "yaml: line 1: expected object, found string" },
 		{ "nodes: [\n", "yaml: line 2: did not find expected node content" },
 		{ "nodes:\n- node_name: cp-1\n restarted: true\n", "yaml: line 3: did not find expected key" },
@@ -122,7 +124,7 @@ static void what_is_wrong_is_told_with_its_place(void **state)
 		{ "nodes:\n- node_name: \"a\" b\n", "yaml: line 2: did not find expected key" },
 		{ "nodes:\n- *a\n", "yaml: line 2: an alias (*name), which isn't supported" },
 		{ "a: 1\n---\nb: 2\n", "yaml: line 2: a second document" },
-		{ "\xff\xfe", "yaml: byte 0: invalid leading UTF-8 octet" },
+		{ "\xff-", "yaml: line 1: byte 0: invalid leading UTF-8 octet" },
 	};
 
 	(void)state;

@@ -189,6 +189,32 @@ static void the_token_is_due_50_s_after_the_last_successful_read(void **state)
 	assert_true(kube_credentials_token_is_due(&fixture->credentials, later_ns + 2 + (uint64_t)50 * NS_PER_S));
 }
 
+static void a_token_of_the_kubeconfig_counts_until_its_token_file_can_be_read(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct logger logger = { .sink = fixture->sink };
+	struct kubeconfig config = { .token = { .kind = KUBE_SOURCE_FILE, .place = "config: line 4" } };
+	struct error err;
+	char expected[2 * KUBE_PATH_BYTES];
+
+	(void)snprintf(config.token.path, sizeof config.token.path, "%s/later", fixture->folder);
+	buffer_init(&config.token.text, 64);
+	assert_false(kube_credentials_init_from(&fixture->credentials, &config, &logger, START_NS, &err));
+	(void)snprintf(expected, sizeof expected, "config: line 4: open %s: no such file or directory",
+	               config.token.path);
+	assert_string_equal(err.text, expected);
+
+	buffer_append_text(&config.token.text, "inline");
+	assert_true(kube_credentials_init_from(&fixture->credentials, &config, &logger, START_NS, &err));
+	expect_token(fixture, "inline");
+	assert_true(kube_credentials_token_is_due(&fixture->credentials, START_NS));
+	write_file(fixture, "later", "second\n");
+	assert_true(kube_credentials_reload_token(&fixture->credentials, START_NS));
+	expect_token(fixture, "second");
+	remove_file(fixture, "later");
+	kubeconfig_destroy(&config);
+}
+
 static void an_unchanged_token_is_said_to_be_unchanged(void **state)
 {
 	struct fixture *fixture = *state;
@@ -308,6 +334,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_empty_token_file_is_no_token_until_it_has_one, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_token_is_due_50_s_after_the_last_successful_read, set_up,
 		                                tear_down),
+		cmocka_unit_test_setup_teardown(a_token_of_the_kubeconfig_counts_until_its_token_file_can_be_read,
+		                                set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_unchanged_token_is_said_to_be_unchanged, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_token_that_could_forge_header_lines_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_token_of_16_kib_is_taken_and_a_longer_one_refused, set_up, tear_down),

@@ -15,84 +15,71 @@ enum { WAIT_TURNS = 3000 };
 
 /* ---- the calls ---- */
 
-static bool fails(enum torture_call call)
-{
-	if (!torture_strikes(call) || torture_state.fault.error == TORTURE_SHORT)
-		return false;
-	errno = torture_state.fault.error;
-	return true;
-}
-
-/* One byte instead of all, if that is the fault and this the call. */
-static size_t shortened(enum torture_call call, size_t length)
-{
-	bool now = torture_state.fault.call == call && torture_state.fault.error == TORTURE_SHORT &&
-	           torture_state.count == torture_state.at;
-
-	return now && length > 1 ? 1 : length;
-}
-
 ssize_t recv(int descriptor, void *data, size_t size, int flags)
 {
-	if (fails(TORTURE_RECV))
+	if (torture_fails(TORTURE_RECV))
 		return -1;
-	return syscall(SYS_recvfrom, descriptor, data, shortened(TORTURE_RECV, size), flags, NULL, NULL);
+	return syscall(SYS_recvfrom, descriptor, data, torture_shortened(TORTURE_RECV, size), flags, NULL, NULL);
 }
 
 ssize_t send(int descriptor, const void *data, size_t length, int flags)
 {
-	if (fails(TORTURE_SEND))
+	if (torture_fails(TORTURE_SEND))
 		return -1;
-	return syscall(SYS_sendto, descriptor, data, shortened(TORTURE_SEND, length), flags, NULL, 0);
+	return syscall(SYS_sendto, descriptor, data, torture_shortened(TORTURE_SEND, length), flags, NULL, 0);
 }
 
 /* As glibc declares it, with a union of all kinds of addresses. */
 int connect(int descriptor, __CONST_SOCKADDR_ARG address, socklen_t length)
 {
-	return fails(TORTURE_CONNECT) ? -1 : (int)syscall(SYS_connect, descriptor, address.__sockaddr__, length);
+	return torture_fails(TORTURE_CONNECT) ? -1
+	                                      : (int)syscall(SYS_connect, descriptor, address.__sockaddr__, length);
 }
 
 int accept4(int descriptor, __SOCKADDR_ARG address, socklen_t *length, int flags)
 {
-	return fails(TORTURE_ACCEPT) ? -1 : (int)syscall(SYS_accept4, descriptor, address.__sockaddr__, length, flags);
+	return torture_fails(TORTURE_ACCEPT)
+	               ? -1
+	               : (int)syscall(SYS_accept4, descriptor, address.__sockaddr__, length, flags);
 }
 
 int socket(int domain, int type, int protocol)
 {
-	return fails(TORTURE_SOCKET) ? -1 : (int)syscall(SYS_socket, domain, type, protocol);
+	return torture_fails(TORTURE_SOCKET) ? -1 : (int)syscall(SYS_socket, domain, type, protocol);
 }
 
 int bind(int descriptor, __CONST_SOCKADDR_ARG address, socklen_t length)
 {
-	return fails(TORTURE_BIND) ? -1 : (int)syscall(SYS_bind, descriptor, address.__sockaddr__, length);
+	return torture_fails(TORTURE_BIND) ? -1 : (int)syscall(SYS_bind, descriptor, address.__sockaddr__, length);
 }
 
 int listen(int descriptor, int backlog)
 {
-	return fails(TORTURE_LISTEN) ? -1 : (int)syscall(SYS_listen, descriptor, backlog);
+	return torture_fails(TORTURE_LISTEN) ? -1 : (int)syscall(SYS_listen, descriptor, backlog);
 }
 
 int setsockopt(int descriptor, int level, int name, const void *value, socklen_t length)
 {
-	return fails(TORTURE_SETSOCKOPT) ? -1 : (int)syscall(SYS_setsockopt, descriptor, level, name, value, length);
+	return torture_fails(TORTURE_SETSOCKOPT) ? -1
+	                                         : (int)syscall(SYS_setsockopt, descriptor, level, name, value, length);
 }
 
 int epoll_create1(int flags)
 {
-	return fails(TORTURE_EPOLL_CREATE) ? -1 : (int)syscall(SYS_epoll_create1, flags);
+	return torture_fails(TORTURE_EPOLL_CREATE) ? -1 : (int)syscall(SYS_epoll_create1, flags);
 }
 
 int epoll_ctl(int epoll, int operation, int descriptor, struct epoll_event *event)
 {
 	/* What is in the set can be taken out. */
-	if (operation != EPOLL_CTL_DEL && fails(TORTURE_EPOLL_CTL))
+	if (operation != EPOLL_CTL_DEL && torture_fails(TORTURE_EPOLL_CTL))
 		return -1;
 	return (int)syscall(SYS_epoll_ctl, epoll, operation, descriptor, event);
 }
 
 int epoll_wait(int epoll, struct epoll_event *events, int most, int timeout_ms)
 {
-	return fails(TORTURE_EPOLL_WAIT)
+	return torture_fails(TORTURE_EPOLL_WAIT)
 	               ? -1
 	               : (int)syscall(SYS_epoll_pwait, epoll, events, most, timeout_ms, NULL, (size_t)8);
 }

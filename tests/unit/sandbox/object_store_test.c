@@ -455,6 +455,56 @@ static void a_write_without_memory_changes_nothing(void **state)
 	assert_string_equal(fixture->seen, "added a 2\nadded b 3\n");
 }
 
+static void a_mirrored_object_is_as_the_other_server_has_it(void **state)
+{
+	struct fixture *fixture = *state;
+	struct stored_object *vm;
+	struct error err;
+
+	assert_true(object_store_mirror(
+		fixture->store, resource_kind(RESOURCE_VIRTUAL_MACHINES),
+		parse(fixture,
+	              "{\"spec\":{},\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"first\",\"resourceVersion\":"
+	              "\"700\",\"generation\":9,\"finalizers\":[\"f\"]}}"),
+		&fixture->arena, &err));
+	vm = object_store_at(fixture->store, resource_kind(RESOURCE_VIRTUAL_MACHINES), 0);
+	expect_text(fixture, vm, "/metadata/uid", "\"first\"");
+	expect_text(fixture, vm, "/metadata/generation", "9");
+	expect_text(fixture, vm, "/metadata/resourceVersion", "\"2\"");
+	expect_text(fixture, vm, "/kind", "\"VirtualMachine\"");
+
+	/* What no write of this store's own could do. */
+	assert_true(object_store_mirror(
+		fixture->store, resource_kind(RESOURCE_VIRTUAL_MACHINES),
+		parse(fixture,
+	              "{\"spec\":{},\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"second\",\"generation\":4,"
+	              "\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"}}"),
+		&fixture->arena, &err));
+	vm = object_store_at(fixture->store, resource_kind(RESOURCE_VIRTUAL_MACHINES), 0);
+	expect_text(fixture, vm, "/metadata/uid", "\"second\"");
+	expect_text(fixture, vm, "/metadata/generation", "4");
+	expect_text(fixture, vm, "/metadata/deletionTimestamp", "\"2026-01-01T00:00:00Z\"");
+	expect_text(fixture, vm, "/metadata/finalizers", NULL);
+	assert_string_equal(fixture->seen, "added a 2\nmodified a 3\n");
+
+	assert_false(object_store_mirror(fixture->store, resource_kind(RESOURCE_VIRTUAL_MACHINES),
+	                                 parse(fixture, "{\"metadata\":{\"name\":\"b\"}}"), &fixture->arena, &err));
+	assert_int_equal(err.code, ERROR_SYNTAX);
+	assert_int_equal(object_store_count(fixture->store, resource_kind(RESOURCE_VIRTUAL_MACHINES)), 1);
+}
+
+static void a_forgotten_object_goes_whatever_its_finalizers(void **state)
+{
+	struct fixture *fixture = *state;
+	struct stored_object *vm = add(fixture, RESOURCE_VIRTUAL_MACHINES,
+	                               "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"finalizers\":[\"f\"]}}");
+	struct error err;
+
+	assert_true(object_store_forget(fixture->store, vm, &err));
+	assert_int_equal(object_store_count(fixture->store, resource_kind(RESOURCE_VIRTUAL_MACHINES)), 0);
+	assert_string_equal(fixture->seen, "added a 2\ndeleted a 3\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -473,6 +523,8 @@ int main(void)
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(pods_are_marked_before_they_are_gone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_edit_changes_an_object_in_place, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_mirrored_object_is_as_the_other_server_has_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_forgotten_object_goes_whatever_its_finalizers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_past_can_be_listed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(history_is_bounded_and_tells_where_it_begins, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(compaction_makes_every_known_version_too_old, set_up, tear_down),
