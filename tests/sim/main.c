@@ -12,6 +12,9 @@
 #include "net/tls_hooks.h"
 #include "sim_agent.h"
 #include "sim_cluster.h"
+#include "sim_extender.h"
+#include "sim_extender_report.h"
+#include "sim_pods.h"
 #include "simulation.h"
 
 enum { AGENTS_MAX = 2 };
@@ -19,23 +22,26 @@ enum { AGENTS_MAX = 2 };
 static const char USAGE[] =
 	"Usage: ballast-sim [OPTION]...\n"
 	"\n"
-	"Runs a simulated cluster: the agents, and stand-ins of their peers, in virtual time on an in-memory network.\n"
+	"Runs a simulated cluster: agents and extender, and stand-ins of their peers, in virtual time on an in-memory\n"
+	"network.\n"
 	"The same options always give the same trace hash.\n"
 	"\n"
 	"  --seed N         what fixes everything (default: 1)\n"
 	"  --seeds N        runs of as many seeds, from --seed upwards (default: 1)\n"
 	"  --stop           no further seeds behind one that is broken\n"
 	"  --hours H        simulated hours of each run (default: 1)\n"
-	"  --vms N          virtual machines (default: 7)\n"
+	"  --vms N          virtual machines (default: 7; 0: no agents)\n"
+	"  --pods N         pods with claims (default: 16; 0: no extender)\n"
 	"  --nodes N        nodes (default: 3)\n"
 	"  --faults LEVEL   none, light or heavy (default: heavy)\n"
-	"  --memory         allocations and socket calls of the agents fail now and then, too\n"
-	"  --tls            TLS to the API server\n"
-	"  --torture KIND   allocations or calls: one run for each of the first of them that fails\n"
+	"  --memory         allocations and socket calls of agents and extender fail now and then, too\n"
+	"  --tls            TLS to the API servers\n"
+	"  --torture KIND   allocations or calls, of the first agent, or with --vms 0 of the extender: one run for each\n"
+	"                   of the first of them that fails\n"
 	"  --points N       how many of them one by one (default: 2000); then a sample\n"
 	"  --from N         the first one (default: 1)\n"
 	"  --trace          prints every event\n"
-	"  --log FILE       where the agents log to (appended)\n"
+	"  --log FILE       where agents and extender log to (appended)\n"
 	"  --help           this text\n"
 	"\n"
 	"Exit status: 0 if every invariant held, 1 if one was broken, 2 for wrong usage.\n";
@@ -61,21 +67,14 @@ struct run {
 	struct sim_cluster *cluster;
 	struct agent_setup setup;
 	struct sim_agent_counts agents[AGENTS_MAX];
+	struct sim_pods *pods;
+	struct sim_extender_counts extender;
 };
 
 static const struct sandbox_generation NEWEST = { .plugin = NULL };
 
-static bool set_up(struct run *run, const struct run_options *options, struct error *err)
+static bool set_up_agents(struct run *run, struct error *err)
 {
-	run->simulation = simulation_create(&options->sim, err);
-	if (run->simulation == NULL)
-		return false;
-	if (options->trace)
-		sim_world_follow(simulation_world(run->simulation), print_line, stdout);
-	run->cluster = sim_cluster_create(run->simulation, err);
-	if (run->cluster == NULL || !agent_setup_create(&run->setup, 1, &NEWEST, NULL, sim_cluster_token(run->cluster),
-	                                                sim_cluster_ca_pem(run->cluster), err))
-		return false;
 	for (unsigned i = 0; i < sim_cluster_agent_count(run->cluster); i++) {
 		const struct sim_agent_options agent = {
 			.node = i, .setup = &run->setup, .cluster = run->cluster, .counts = &run->agents[i]
@@ -87,6 +86,39 @@ static bool set_up(struct run *run, const struct run_options *options, struct er
 	return true;
 }
 
+static bool set_up_extender(struct run *run, struct error *err)
+{
+	const struct sim_extender_options extender = { .setup = &run->setup,
+		                                       .pods = run->pods,
+		                                       .counts = &run->extender };
+
+	return sim_extender_create(run->simulation, &extender, err);
+}
+
+static bool set_up(struct run *run, const struct run_options *options, struct error *err)
+{
+	run->simulation = simulation_create(&options->sim, err);
+	if (run->simulation == NULL)
+		return false;
+	if (options->trace)
+		sim_world_follow(simulation_world(run->simulation), print_line, stdout);
+	if (options->sim.vms > 0) {
+		run->cluster = sim_cluster_create(run->simulation, err);
+		if (run->cluster == NULL)
+			return false;
+	}
+	if (options->sim.pods > 0) {
+		run->pods = sim_pods_create(run->simulation, err);
+		if (run->pods == NULL)
+			return false;
+	}
+	if (!agent_setup_create(&run->setup, 1, &NEWEST, NULL,
+	                        run->cluster != NULL ? sim_cluster_token(run->cluster) : "",
+	                        run->cluster != NULL ? sim_cluster_ca_pem(run->cluster) : SLICE(""), err))
+		return false;
+	return (run->cluster == NULL || set_up_agents(run, err)) && (run->pods == NULL || set_up_extender(run, err));
+}
+
 /* What a run found, once everything of it is gone. */
 struct outcome {
 	bool whole;
@@ -94,6 +126,7 @@ struct outcome {
 	struct sim_counts counts;
 	struct sim_cluster_counts cluster;
 	struct sim_agent_counts agents[AGENTS_MAX];
+	struct sim_extender_outcome extender;
 	uint64_t faults[SIM_FAULTS];
 	uint64_t simulated_ns;
 	unsigned long plugin_requests;
@@ -101,8 +134,8 @@ struct outcome {
 
 static void tell_broken(const struct run *run, const struct run_options *options)
 {
-	(void)printf("BROKEN seed %" PRIu64 " (--hours %g --vms %u --nodes %u%s%s): invariant \"%s\": %s\n",
-	             options->sim.seed, options->sim.hours, options->sim.vms, options->sim.nodes,
+	(void)printf("BROKEN seed %" PRIu64 " (--hours %g --vms %u --pods %u --nodes %u%s%s): invariant \"%s\": %s\n",
+	             options->sim.seed, options->sim.hours, options->sim.vms, options->sim.pods, options->sim.nodes,
 	             options->sim.memory ? " --memory" : "", options->sim.tls ? " --tls" : "",
 	             simulation_broken_name(run->simulation), simulation_broken_text(run->simulation));
 	if (!options->trace) {
@@ -119,13 +152,19 @@ static bool run_once(const struct run_options *options, struct outcome *ret_outc
 
 	if (ok) {
 		(void)simulation_run(run.simulation);
-		outcome.cluster = sim_cluster_counts(run.cluster);
+		if (run.cluster != NULL)
+			outcome.cluster = sim_cluster_counts(run.cluster);
+		if (run.pods != NULL) {
+			outcome.extender.pods = sim_pods_counts(run.pods);
+			outcome.extender.answers = sim_answers_counts(sim_pods_answers(run.pods));
+		}
 	}
 	if (run.simulation != NULL) {
 		outcome.simulated_ns = simulation_now_ns(run.simulation);
 		outcome.counts = simulation_counts(run.simulation);
 		simulation_end(run.simulation);
 		memcpy(outcome.agents, run.agents, sizeof run.agents);
+		outcome.extender.process = run.extender;
 		for (unsigned i = 0; i < SIM_FAULTS; i++)
 			outcome.faults[i] = sim_world_fault_count(simulation_world(run.simulation), (enum sim_fault)i);
 		outcome.whole = simulation_is_whole(run.simulation);
@@ -207,6 +246,7 @@ static void add_outcome(struct outcome *sum, const struct outcome *outcome)
 	sum->cluster.monitor_faults += outcome->cluster.monitor_faults;
 	sum->cluster.vm_restarts += outcome->cluster.vm_restarts;
 	sum->cluster.settled_checks += outcome->cluster.settled_checks;
+	sim_extender_add(&sum->extender, &outcome->extender);
 	for (unsigned i = 0; i < AGENTS_MAX; i++)
 		sum->agents[0].failed_allocations += outcome->agents[i].failed_allocations;
 	for (unsigned i = 0; i < SIM_FAULTS; i++)
@@ -258,6 +298,8 @@ static int run_seeds(struct run_options *options)
 			return 1;
 		}
 		print_outcome(options, &outcome);
+		if (options->sim.pods > 0)
+			sim_extender_print(&outcome.extender);
 		(void)fflush(stdout);
 		add_outcome(&sum, &outcome);
 		broken += outcome.whole ? 0 : 1;
@@ -268,14 +310,18 @@ static int run_seeds(struct run_options *options)
 	double seconds = (double)(clock_monotonic_ns() - started_ns) / (double)NS_PER_S;
 
 	print_faults(&sum);
+	if (options->sim.pods > 0)
+		sim_extender_print_faults(&sum.extender);
 	(void)printf("%lu seeds, %lu broken, %u settled checks, %.1f simulated hours in %.1f s: %.0f times real time\n",
-	             options->seeds, broken, sum.cluster.settled_checks, hours, seconds, hours * 3600 / seconds);
+	             options->seeds, broken,
+	             options->sim.vms > 0 ? sum.cluster.settled_checks : sum.extender.pods.settled_checks, hours,
+	             seconds, hours * 3600 / seconds);
 	return broken == 0 ? 0 : 1;
 }
 
 /* ---- torture ---- */
 
-enum { SAMPLE = 200 };
+enum { SAMPLE = 80 };
 
 /* How many there are to fail in a run where none does. */
 static bool count_points(struct run_options *options, bool calls, unsigned long *ret_count)
@@ -287,7 +333,10 @@ static bool count_points(struct run_options *options, bool calls, unsigned long 
 		(void)fprintf(stderr, "ballast-sim: %s\n", err.text);
 		return false;
 	}
-	*ret_count = calls ? outcome.agents[0].calls : outcome.agents[0].allocations;
+	if (options->sim.vms > 0)
+		*ret_count = calls ? outcome.agents[0].calls : outcome.agents[0].allocations;
+	else
+		*ret_count = calls ? outcome.extender.process.calls : outcome.extender.process.allocations;
 	return outcome.whole;
 }
 
@@ -302,8 +351,9 @@ static bool run_point(struct run_options *options, bool calls, unsigned long poi
 		(void)fprintf(stderr, "ballast-sim: %s\n", err.text);
 		return false;
 	}
-	sum->agents[0].fatal_exits += outcome.agents[0].fatal_exits;
-	sum->agents[0].failed_allocations += outcome.agents[0].failed_allocations;
+	sum->agents[0].fatal_exits += outcome.agents[0].fatal_exits + outcome.extender.process.fatal_exits;
+	sum->agents[0].failed_allocations +=
+		outcome.agents[0].failed_allocations + outcome.extender.process.failed_allocations;
 	sum->faults[SIM_FAULT_FAILED_CALL] += outcome.faults[SIM_FAULT_FAILED_CALL];
 	if (!outcome.whole)
 		(void)printf("That was %s %lu\n", calls ? "call" : "allocation", point);
@@ -372,6 +422,7 @@ enum option_code {
 	OPT_SEEDS,
 	OPT_HOURS,
 	OPT_VMS,
+	OPT_PODS,
 	OPT_NODES,
 	OPT_FAULTS,
 	OPT_MEMORY,
@@ -402,9 +453,14 @@ static bool read_option(int code, const char *text, struct run_options *options)
 		options->sim.hours = strtod(text, &end);
 		return *text != '\0' && *end == '\0' && options->sim.hours > 0 && options->sim.hours < 1e6;
 	case OPT_VMS:
-		if (!read_number(text, &number) || number < 1 || number > WORKLOAD_VMS_MAX)
+		if (!read_number(text, &number) || number > WORKLOAD_VMS_MAX)
 			return false;
 		options->sim.vms = (unsigned)number;
+		return true;
+	case OPT_PODS:
+		if (!read_number(text, &number) || number > PODS_MAX)
+			return false;
+		options->sim.pods = (unsigned)number;
 		return true;
 	case OPT_NODES:
 		if (!read_number(text, &number) || number < 1 || number > WORKLOAD_NODES_MAX)
@@ -447,6 +503,7 @@ int main(int argc, char **argv)
 		{ "seeds", required_argument, NULL, OPT_SEEDS },
 		{ "hours", required_argument, NULL, OPT_HOURS },
 		{ "vms", required_argument, NULL, OPT_VMS },
+		{ "pods", required_argument, NULL, OPT_PODS },
 		{ "nodes", required_argument, NULL, OPT_NODES },
 		{ "faults", required_argument, NULL, OPT_FAULTS },
 		{ "memory", no_argument, NULL, OPT_MEMORY },
@@ -461,7 +518,7 @@ int main(int argc, char **argv)
 		{ NULL, 0, NULL, 0 },
 	};
 	struct run_options options = {
-		.sim = { .seed = 1, .hours = 1, .vms = 7, .nodes = 3, .storm = SIM_STORM_HEAVY },
+		.sim = { .seed = 1, .hours = 1, .vms = 7, .pods = 16, .nodes = 3, .storm = SIM_STORM_HEAVY },
 		.seeds = 1,
 		.points = 2000,
 		.from = 1,
@@ -477,6 +534,8 @@ int main(int argc, char **argv)
 		if (!read_option(code, optarg, &options))
 			return complain("wrong option");
 	}
+	if (options.sim.vms == 0 && options.sim.pods == 0)
+		return complain("neither VMs nor pods: there is nothing to run");
 	if (optind < argc)
 		return complain("there are no arguments, only options");
 	if (!tls_hooks_install(&err) || !make_room_for_keys(&err)) {

@@ -29,7 +29,7 @@ while read -r options; do
 done <"$list"
 
 first=${SIM_FIRST:-$(date +%Y%m%d)00}
-run --seed "$first" --seeds "${SIM_SEEDS:-3}" --hours 1 --vms 8
-run --seed "$first" --seeds 1 --hours 1 --memory
-run --seed "$first" --seeds 1 --hours 0.5 --tls
+run --seed "$first" --seeds "${SIM_SEEDS:-3}" --hours 0.4 --vms 8
+run --seed "$first" --seeds 1 --hours 0.4 --memory
+run --seed "$first" --seeds 1 --hours 0.25 --tls
 exit $status

@@ -52,13 +52,17 @@ enum sim_storm { SIM_STORM_NONE, SIM_STORM_LIGHT, SIM_STORM_HEAVY };
 
 struct sim_options {
 	uint64_t seed;
-	double hours; /* simulated */
-	unsigned vms, nodes;
+	double hours;         /* simulated */
+	unsigned vms, nodes;  /* vms 0: no agents, and nothing around them */
+	unsigned pods;        /* with claims; 0: no extender, and nothing around it */
 	enum sim_storm storm; /* the worst there may be */
 	bool tls;             /* of the API server */
 	bool memory;          /* storms make allocations fail, too */
 	const char *log_path; /* of the agents; NULL: none is written */
-	/* Torture: this allocation, or this socket call, of the first agent's process fails, and no other. 0: none. */
+	/*
+	 * Torture: this allocation, or this socket call, of the first agent's process fails, or without agents of the
+	 * extender's, and no other. 0: none.
+	 */
 	unsigned long fail_allocation, fail_call;
 };
 
