@@ -40,7 +40,7 @@ try() {
 	link_command | sed -e "s, -o ballast-sim , $folder/mutant.o -o $folder/ballast-sim ," >"$folder/link"
 	(cd "$build" && sh "$folder/compile" && sh "$folder/link") >"$folder/log" 2>&1 || { cat "$folder/log"; return 1; }
 	# shellcheck disable=SC2086 # several words
-	"$folder/ballast-sim" $arguments >"$folder/out" 2>&1 || :
+	"$folder/ballast-sim" --pods 0 $arguments >"$folder/out" 2>&1 || :
 	caught=$(sed -n 's/^BROKEN .*: invariant "\([^"]*\)".*/\1/p' "$folder/out" | head -n 1)
 	rm -f "$folder/ballast-sim"
 	if [ "$caught" = "$invariant" ]; then

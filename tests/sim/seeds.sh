@@ -17,7 +17,7 @@ run() {
 		echo "$output" | tail -n 120
 		echo "FAILED: ballast-sim $*"
 	else
-		echo "$output" | tail -n 1
+		echo "$output" | grep -e '^seed ' -e ' seeds, ' | tail -n 1
 	fi
 }
 
@@ -26,7 +26,7 @@ for case in "$(dirname "$0")"/cases/*.txt; do
 done
 
 first=${SIM_FIRST:-$(date +%Y%m%d)00}
-run --seed "$first" --seeds "${SIM_SEEDS:-3}" --hours 1 --vms 8
-run --seed "$first" --seeds 1 --hours 1 --memory
-run --seed "$first" --seeds 1 --hours 0.5 --tls
+run --seed "$first" --seeds "${SIM_SEEDS:-3}" --hours 0.4 --vms 8
+run --seed "$first" --seeds 1 --hours 0.4 --memory
+run --seed "$first" --seeds 1 --hours 0.25 --tls
 exit $status

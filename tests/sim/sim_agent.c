@@ -102,6 +102,11 @@ static void free_process(struct sim_agent *self, bool had_started)
 /* A name for this life of the agent, which its events carry, and a configuration with it. */
 static bool begin_life(struct sim_agent *self, struct error *err)
 {
+	const struct sim_torture *torture = simulation_options(self->simulation)->torture;
+
+	/* Torture's children share the folder, and each has lives of its own. */
+	(void)snprintf(self->config_path, sizeof self->config_path, "%s/%s-%ld.json", self->options.setup->folder,
+	               self->name, sim_torture_is_child(torture) ? (long)getpid() : 0);
 	(void)snprintf(self->life_name, sizeof self->life_name, "%s-%u", self->name, self->counts->starts);
 	self->life =
 		sim_life_begin(sim_receiver_bills(self->options.receiver), self->life_name, loop_wall_ns(self->loop));
@@ -329,8 +334,6 @@ static bool set_texts(struct sim_agent *self, struct error *err)
 	(void)snprintf(self->ip, sizeof self->ip, "10.%d.0.%u", AGENT_NET, 1 + self->options.node);
 	address_print_host(&api, false, self->api_host);
 	(void)snprintf(self->api_port, sizeof self->api_port, "%u", (unsigned)api.port);
-	(void)snprintf(self->config_path, sizeof self->config_path, "%s/%s.json", self->options.setup->folder,
-	               self->name);
 	(void)snprintf(self->credentials_dir, sizeof self->credentials_dir, "%s/serviceaccount",
 	               self->options.setup->folder);
 	self->arguments = (struct agent_arguments){

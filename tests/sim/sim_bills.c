@@ -199,8 +199,8 @@ static void remember(const struct sim_life *life, struct sim_chain *chain, uint6
 
 	chain->batches[place].hash = hash;
 	/* In torture the call or the allocation that fails may be that of the answer. */
-	chain->batches[place].in_doubt = calm_ns == UINT64_MAX || now_ns < calm_ns + (uint64_t)DOUBT_S * NS_PER_S ||
-	                                 options->fail_allocation != 0 || options->fail_call != 0;
+	chain->batches[place].in_doubt =
+		calm_ns == UINT64_MAX || now_ns < calm_ns + (uint64_t)DOUBT_S * NS_PER_S || options->torture != NULL;
 }
 
 /* A batch that was taken before: whoever sent it again mustn't know that it came. */

@@ -13,6 +13,28 @@ enum { LINE_BYTES = 512, EVENTS_MAX = 1000000 };
 
 static const char *const KINDS[] = { "phase", "storm", "hit", "calm", "check" };
 
+/* ---- how bad storms may be ---- */
+
+static const char *const STORMS[] = { "none", "light", "heavy" };
+
+const char *sim_storm_name(enum sim_storm storm)
+{
+	return STORMS[storm];
+}
+
+bool sim_storm_of(const char *name, enum sim_storm *ret_storm)
+{
+	for (unsigned i = 0; i < sizeof STORMS / sizeof STORMS[0]; i++) {
+		if (strcmp(name, STORMS[i]) == 0) {
+			*ret_storm = (enum sim_storm)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- events ---- */
+
 /* The C library's memory: whoever counts blocks of the product's must not see these. */
 void sim_case_add(struct sim_case *record, const struct sim_event *event)
 {
@@ -56,8 +78,9 @@ bool sim_case_write(const struct sim_case *record, const char *path, const char 
 
 	if (file == NULL)
 		return error_set_errno(err, record->failed ? ENOMEM : errno, path);
-	(void)fprintf(file, "# %s\nrun seed %" PRIu64 " vms %u nodes %u memory %d tls %d\n", comment, record->seed,
-	              record->vms, record->nodes, record->memory, record->tls);
+	(void)fprintf(file, "# %s\nrun seed %" PRIu64 " vms %u pods %u nodes %u faults %s memory %d tls %d\n", comment,
+	              record->seed, record->vms, record->pods, record->nodes, sim_storm_name(record->storm),
+	              record->memory, record->tls);
 	for (size_t i = 0; i < record->count; i++)
 		write_event(file, &record->events[i]);
 	return fclose(file) == 0 || error_set_errno(err, errno, path);
@@ -92,23 +115,30 @@ static bool read_event(const char *line, struct sim_event *ret_event)
 	return true;
 }
 
+static bool read_run(const char *line, struct sim_case *record)
+{
+	char storm[8];
+	int memory, tls;
+
+	// NOLINTNEXTLINE(cert-err34-c): likewise
+	if (sscanf(line, "run seed %" SCNu64 " vms %u pods %u nodes %u faults %7s memory %d tls %d", &record->seed,
+	           &record->vms, &record->pods, &record->nodes, storm, &memory, &tls) != 7 ||
+	    !sim_storm_of(storm, &record->storm))
+		return false;
+	record->memory = memory != 0;
+	record->tls = tls != 0;
+	return record->vms > 0 || record->pods > 0;
+}
+
 static bool read_line(const char *line, struct sim_case *record)
 {
 	struct sim_event event;
-	int memory, tls;
 
 	if (line[0] == '#' || line[0] == '\n')
 		return true;
-	if (strncmp(line, "run ", 4) == 0) {
-		// NOLINTNEXTLINE(cert-err34-c): likewise
-		if (sscanf(line, "run seed %" SCNu64 " vms %u nodes %u memory %d tls %d", &record->seed, &record->vms,
-		           &record->nodes, &memory, &tls) != 5)
-			return false;
-		record->memory = memory != 0;
-		record->tls = tls != 0;
-		return true;
-	}
-	if (record->vms == 0 || !read_event(line, &event) ||
+	if (strncmp(line, "run ", 4) == 0)
+		return read_run(line, record);
+	if ((record->vms == 0 && record->pods == 0) || !read_event(line, &event) ||
 	    (record->count > 0 && event.at_ns < record->events[record->count - 1].at_ns))
 		return false;
 	sim_case_add(record, &event);

@@ -5,7 +5,7 @@
  *
  * The file has a line for each event, and one with the run's options:
  *
- *     run seed 17 vms 7 nodes 3 memory 0 tls 0
+ *     run seed 17 vms 7 pods 0 nodes 3 faults heavy memory 0 tls 0
  *     0.000 phase 0
  *     0.000 storm 8512340123
  *     13.250 hit agent-a freeze 17012311
@@ -25,6 +25,13 @@
 
 enum { SIM_CASE_NAME_BYTES = 32 };
 
+/* How bad storms may be. */
+enum sim_storm { SIM_STORM_NONE, SIM_STORM_LIGHT, SIM_STORM_HEAVY };
+
+const char *sim_storm_name(enum sim_storm storm);
+/* False for a name that isn't one. */
+bool sim_storm_of(const char *name, enum sim_storm *ret_storm);
+
 enum sim_event_kind { SIM_EVENT_PHASE, SIM_EVENT_STORM, SIM_EVENT_HIT, SIM_EVENT_CALM, SIM_EVENT_CHECK };
 
 struct sim_event {
@@ -37,7 +44,8 @@ struct sim_event {
 /* Zero is an empty one. */
 struct sim_case {
 	uint64_t seed;
-	unsigned vms, nodes;
+	unsigned vms, pods, nodes;
+	enum sim_storm storm;
 	bool memory, tls;
 	struct sim_event *events;
 	size_t count, capacity;

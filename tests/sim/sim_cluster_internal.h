@@ -1,6 +1,6 @@
 /*
- * What the files of the simulated cluster share: sim_cluster.c makes it, sim_cluster_faults.c has its misfortunes,
- * sim_cluster_checks.c its invariants.
+ * What the files of the simulated cluster share: sim_cluster.c makes it, sim_cluster_vms.c its VMs, sim_cluster_faults.c
+ * has its misfortunes, sim_cluster_lives.c those of the VMs, sim_cluster_checks.c its invariants.
  */
 #ifndef BALLAST_TESTS_SIM_SIM_CLUSTER_INTERNAL_H
 #define BALLAST_TESTS_SIM_SIM_CLUSTER_INTERNAL_H
@@ -78,6 +78,8 @@ void sim_vm_set_demand(struct sim_vm *vm);
 void sim_vm_print_ip(const struct sim_vm *vm, char ip[ADDRESS_TEXT_BYTES]);
 void sim_cluster_name_node(char name[SIM_NODE_NAME_BYTES], unsigned node);
 struct address sim_cluster_plugin_address(unsigned number);
+struct address sim_cluster_guest_address(unsigned index);
+bool sim_cluster_add_vm(struct sim_cluster *cluster, unsigned index, struct error *err);
 struct sim_vm *sim_cluster_find_pod(struct sim_cluster *cluster, const char *pod_name);
 /* Whether any VM ever got another pod. */
 bool sim_cluster_pods_changed(const struct sim_cluster *cluster);

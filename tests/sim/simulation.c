@@ -251,10 +251,8 @@ static void hit(struct simulation *simulation, const struct sim_event *event)
 	if (actor == end || !simulation->in_storm)
 		return;
 	rng_seed(&rng, event->number);
-	if (actor->misfortunes == NULL) {
-		actor->disturb(actor->context, simulation, &rng);
+	if (actor->misfortunes == NULL)
 		return;
-	}
 	while (actor->misfortunes[misfortune] != NULL && strcmp(actor->misfortunes[misfortune], event->misfortune) != 0)
 		misfortune++;
 	if (actor->misfortunes[misfortune] != NULL)
@@ -313,13 +311,13 @@ static bool hit_somebody(struct simulation *simulation, uint64_t at_ns)
 	struct sim_event event = { .at_ns = at_ns, .kind = SIM_EVENT_HIT, .number = rng_next(rng) };
 	unsigned misfortunes = 0;
 
-	if (actor->disturb == NULL && actor->misfortunes == NULL)
+	if (actor->misfortunes == NULL)
 		return run_until(simulation, at_ns);
-	while (actor->misfortunes != NULL && actor->misfortunes[misfortunes] != NULL)
+	while (actor->misfortunes[misfortunes] != NULL)
 		misfortunes++;
 	(void)snprintf(event.actor, sizeof event.actor, "%s", actor->name);
 	(void)snprintf(event.misfortune, sizeof event.misfortune, "%s",
-	               misfortunes == 0 ? "any" : actor->misfortunes[rng_between(rng, 0, misfortunes)]);
+	               actor->misfortunes[rng_between(rng, 0, misfortunes)]);
 	return perform(simulation, &event);
 }
 

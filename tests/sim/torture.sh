@@ -1,8 +1,8 @@
 #!/bin/sh
-# Each of the agent's first allocations and socket calls fails once, and a sample of those behind; with TLS a sample of all.
-# Everything must be as it should be again, nothing may leak, no process may crash.
+# Each of the first allocations and socket calls of an agent, and of the extender, fails once, and a sample of those behind;
+# with TLS a sample of all. Everything must be as it should be again, nothing may leak, no process may crash.
 #
-#   SIM_POINTS   how many of the first ones (default: 2000, which are all of them without TLS)
+#   SIM_POINTS   how many of the first ones (default: 2000, which are all of an agent's without TLS)
 set -eu
 
 sim=${BUILD_DIR:-build}/ballast-sim
@@ -21,6 +21,8 @@ torture() {
 	done
 }
 
-torture --vms 1 --points "$points"
-torture --vms 1 --tls --points 1
+torture --vms 1 --pods 0 --points "$points"
+torture --vms 1 --pods 0 --tls --points 1
+torture --vms 0 --pods 8 --points "$points"
+torture --vms 0 --pods 8 --tls --points 1
 exit $status
