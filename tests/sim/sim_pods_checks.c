@@ -48,13 +48,14 @@ static bool read_want(const struct sim_pods *pods, const struct sim_pod *pod, st
 
 		if (object == NULL || !storage_read_claim(object, arena, &claim, &err))
 			return false;
-		if (!slice_equal_text(claim.phase, "Bound")) {
+		/* An ephemeral volume counts even when it has been made (spec extender G7). */
+		if (!slice_equal_text(claim.phase, "Bound") || volume->ephemeral)
 			want->requests[want->count++] = (struct planner_request){ .name = claim.name,
 				                                                  .group = claim.group,
 				                                                  .type = volume->type,
 				                                                  .size_bytes = claim.size_bytes };
+		if (!slice_equal_text(claim.phase, "Bound"))
 			continue;
-		}
 		want->partly = true;
 		made = object_store_find(pods->store, resource_kind(RESOURCE_VOLUMES), SLICE(POD_NAME_SPACE),
 		                         claim.volume_name);
@@ -97,7 +98,8 @@ static void check_unbound(struct sim_pods *pods, struct sim_pod *pod)
 	partly = read_want(pods, pod, &arena, &want) && want.partly;
 	/*
 	 * A volume was made, and its pod's reservation got lost before the next: another pod may have taken the room on the
-	 * only node that would do. Nobody can help that pod.
+	 * only node that would do. Or the volume is an ephemeral one, and the scheduler ended before it bound the pod: the
+	 * node must have room for another one like it. Nobody can help that pod.
 	 */
 	if (partly && want.count > 0 && !has_room(pods, pod, &want, &arena)) {
 		pods->counts.stuck++;
