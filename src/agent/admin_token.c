@@ -12,7 +12,7 @@ static bool is_given(const struct admin_token *token)
 	return token->path != NULL && token->path[0] != '\0';
 }
 
-/* The file's content, with white space around it. The caller secret_destroys it in any case. */
+/* The file's content, with white space around it. The caller destroys it in any case. */
 static bool read_file(const struct admin_token *token, struct buffer *content, struct error *err)
 {
 	buffer_init_secret(content, AGENT_ADMIN_TOKEN_BYTES);
@@ -34,7 +34,7 @@ bool admin_token_check(const struct admin_token *token, struct error *err)
 	if (!is_given(token))
 		return true;
 	ok = read_file(token, &content, err);
-	secret_destroy(&content);
+	buffer_destroy(&content);
 	return ok;
 }
 
@@ -77,7 +77,7 @@ static bool matches(struct admin_token *token, struct slice text)
 
 	note_state(token, ok ? NULL : &err);
 	ok = ok && text.length > 0 && secret_equal(text, slice_trim(buffer_slice(&content)));
-	secret_destroy(&content);
+	buffer_destroy(&content);
 	return ok;
 }
 

@@ -103,6 +103,13 @@ void *arena_allocate_array(struct arena *arena, size_t count, size_t size)
 	return __builtin_mul_overflow(count, size, &product) ? NULL : arena_allocate(arena, product);
 }
 
+void *arena_allocate_raw(struct arena *arena, size_t count, size_t size)
+{
+	size_t product;
+
+	return __builtin_mul_overflow(count, size, &product) ? NULL : take(arena, product, _Alignof(max_align_t));
+}
+
 bool arena_copy(struct arena *arena, struct slice text, struct slice *ret_copy)
 {
 	char *data = text.length < SIZE_MAX ? take(arena, text.length + 1, 1) : NULL;

@@ -26,6 +26,8 @@ void arena_init_secret(struct arena *arena, size_t limit_bytes);
 void *arena_allocate(struct arena *arena, size_t size);
 /* Zeroed array, or NULL, also when the product overflows. */
 void *arena_allocate_array(struct arena *arena, size_t count, size_t size);
+/* The same with whatever the memory held, for what is written as a whole at once. */
+void *arena_allocate_raw(struct arena *arena, size_t count, size_t size);
 /* A copy; *ret_copy is also NUL-terminated. */
 bool arena_copy(struct arena *arena, struct slice text, struct slice *ret_copy);
 /* Forgets everything but keeps one block for the next message. */

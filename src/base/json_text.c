@@ -9,11 +9,12 @@
 #include "base/json_text.h"
 
 #include <float.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/plain_text.h"
 
 /* ---- strings ---- */
 
@@ -81,18 +82,58 @@ static bool is_plain_word(const char *text, bool escape_html)
 	return special == 0;
 }
 
+#if defined(__SSE2__)
+
+enum { BLOCK_BYTES = 16 };
+
+/* Copies a block, and returns one bit for each of its bytes that doesn't stand for itself. */
+static unsigned copy_block(char *to, const char *from, bool escape_html)
+{
+	__m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)from);
+	unsigned special = plain_text_mask(bytes);
+
+	if (escape_html) {
+		__m128i raised = _mm_or_si128(bytes, _mm_set1_epi8(2)); /* makes < the same as > */
+		__m128i html = _mm_or_si128(_mm_cmpeq_epi8(raised, _mm_set1_epi8('>')),
+		                            _mm_cmpeq_epi8(bytes, _mm_set1_epi8('&')));
+
+		special |= (unsigned)_mm_movemask_epi8(html);
+	}
+	_mm_storeu_si128((__m128i *)(void *)to, bytes);
+	return special;
+}
+
+/* As copy_plain, for a block or more: the last block overlaps the one before. */
+static size_t copy_plain_blocks(char *to, struct slice text, bool escape_html)
+{
+	size_t last = text.length - BLOCK_BYTES;
+
+	for (size_t at = 0;; at = at + BLOCK_BYTES < last ? at + BLOCK_BYTES : last) {
+		unsigned mask = copy_block(to + at, text.data + at, escape_html);
+
+		if (mask != 0)
+			return at + (size_t)__builtin_ctz(mask);
+		if (at == last)
+			return text.length;
+	}
+}
+
+#endif
+
 /* Copies the bytes from the start that stand for themselves, and returns how many those are. */
 static size_t copy_plain(char *to, struct slice text, bool escape_html)
 {
 	size_t at = 0;
 
+#if defined(__SSE2__)
+	if (text.length >= BLOCK_BYTES)
+		return copy_plain_blocks(to, text, escape_html);
+#endif
 	for (; text.length - at >= sizeof(uint64_t) && is_plain_word(text.data + at, escape_html);
 	     at += sizeof(uint64_t))
 		memcpy(to + at, text.data + at, sizeof(uint64_t));
 	for (; at < text.length; at++) {
-		unsigned char c = (unsigned char)text.data[at];
-
-		if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\' || (escape_html && is_html(c)))
+		if (!plain_text_is(text.data[at]) || (escape_html && is_html((unsigned char)text.data[at])))
 			break;
 		to[at] = text.data[at];
 	}
@@ -124,19 +165,22 @@ static size_t append_special(struct buffer *buffer, struct slice text, bool esca
 
 void json_text_append_string(struct buffer *buffer, struct slice text, bool escape_html)
 {
-	buffer_append_char(buffer, '"');
-	for (;;) {
-		char *room = buffer_reserve(buffer, text.length + 1);
-		size_t plain;
+	char *room = buffer_reserve(buffer, text.length + 2);
+	size_t plain;
 
+	if (room == NULL)
+		return;
+	*room = '"';
+	buffer_advance(buffer, 1);
+	while (text.length > 0) {
+		room = buffer_reserve(buffer, text.length + 1);
 		if (room == NULL)
 			return;
 		plain = copy_plain(room, text, escape_html);
 		buffer_advance(buffer, plain);
 		text = slice_from_offset(text, plain);
-		if (text.length == 0)
-			break;
-		text = slice_from_offset(text, append_special(buffer, text, escape_html));
+		if (text.length > 0)
+			text = slice_from_offset(text, append_special(buffer, text, escape_html));
 	}
 	buffer_append_char(buffer, '"');
 }
@@ -257,6 +301,55 @@ static void append_exponent_form(struct buffer *buffer, const struct decimal *de
 	buffer_append_format(buffer, "e%+d", decimal->point - 1);
 }
 
+enum { DIGITS_ROOM = 32 };
+
+/* Writes the digits in front of `end`, and returns where they begin. */
+static size_t put_whole(char digits[DIGITS_ROOM], size_t end, uint64_t value)
+{
+	do
+		digits[--end] = (char)('0' + value % 10);
+	while ((value /= 10) > 0);
+	return end;
+}
+
+static void append_whole(struct buffer *buffer, uint64_t value)
+{
+	char digits[DIGITS_ROOM];
+	size_t at = put_whole(digits, sizeof digits, value);
+
+	buffer_append(buffer, digits + at, sizeof digits - at);
+}
+
+/*
+ * Most fractions have a few decimals: times in seconds, whole milli- or nanoseconds. If value is the double nearest to a
+ * decimal of at most 15 digits, no other decimal of so few digits reads back as it, so this one without its zeros is
+ * the shortest. The division is the test: both its numbers are exact, so it rounds once, as reading the decimal does.
+ */
+static bool append_short_fraction(struct buffer *buffer, double value)
+{
+	enum { DECIMALS = 9 };
+	static const uint64_t SCALE = 1000000000;
+	static const double LEAST = 1e-6, MOST = 1e6; /* below, digits are fewer than 16; plain form */
+	char digits[DIGITS_ROOM];
+	size_t at = sizeof digits;
+	int decimals = DECIMALS;
+	uint64_t scaled;
+
+	if (value < LEAST || value >= MOST)
+		return false;
+	scaled = (uint64_t)(value * (double)SCALE + 0.5);
+	if ((double)scaled / (double)SCALE != value)
+		return false;
+	for (; scaled % 10 == 0; scaled /= 10)
+		decimals--;
+	for (; decimals > 0; decimals--, scaled /= 10)
+		digits[--at] = (char)('0' + scaled % 10);
+	digits[--at] = '.';
+	at = put_whole(digits, at, scaled);
+	buffer_append(buffer, digits + at, sizeof digits - at);
+	return true;
+}
+
 bool json_text_append_number(struct buffer *buffer, double value, bool single)
 {
 	/* Whole numbers below are their own shortest decimal. */
@@ -268,9 +361,11 @@ bool json_text_append_number(struct buffer *buffer, double value, bool single)
 	if (signbit(value))
 		buffer_append_char(buffer, '-');
 	if (size < exact_limit && size == (double)(uint64_t)size) {
-		buffer_append_format(buffer, "%" PRIu64, (uint64_t)size);
+		append_whole(buffer, (uint64_t)size);
 		return true;
 	}
+	if (!single && append_short_fraction(buffer, size))
+		return true;
 
 	struct decimal decimal = shortest_decimal(size, single);
 	bool plain = single ? (float)size >= 1e-6F && (float)size < 1e21F : size >= 1e-6 && size < 1e21;

@@ -1,5 +1,6 @@
 /*
- * Every heap allocation of the product goes through here, so that tests can make the n-th one fail.
+ * Every heap allocation of the product goes through here, so that tests can make the n-th one fail. Of large blocks some
+ * are kept for the next that asks: those belong to the main thread, and another one may have small blocks alone.
  */
 #ifndef BALLAST_BASE_MEMORY_H
 #define BALLAST_BASE_MEMORY_H
@@ -7,13 +8,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { MEMORY_LARGE_BLOCK_BYTES = 32 * 1024 }; /* by what the C library gives, which can be more than was asked */
+
 /* Zeroed memory, or NULL when there is none. size 0 gives a unique pointer. */
 void *memory_allocate(size_t size);
 
 /* As realloc; what is added is not zeroed. On NULL the old block is untouched. */
 void *memory_resize(void *block, size_t size);
 
-/* As free; NULL is fine. */
+/* As free; NULL is fine. To release a block twice ends the process. */
 void memory_release(void *block);
 
 /* A NUL-terminated copy of length bytes, or NULL. */

@@ -1,7 +1,5 @@
 #include "base/secret.h"
 
-#include <string.h>
-
 bool secret_equal(struct slice left, struct slice right)
 {
 	unsigned char difference = 0;
@@ -11,11 +9,4 @@ bool secret_equal(struct slice left, struct slice right)
 	for (size_t i = 0; i < left.length; i++)
 		difference = (unsigned char)(difference | (left.data[i] ^ right.data[i]));
 	return difference == 0;
-}
-
-void secret_destroy(struct buffer *secret)
-{
-	if (secret->data != NULL)
-		explicit_bzero(secret->data, secret->capacity);
-	buffer_destroy(secret);
 }

@@ -6,13 +6,9 @@
 
 #include <stdbool.h>
 
-#include "base/buffer.h"
 #include "base/slice.h"
 
 /* As slice_equal, in a time that depends on the lengths alone. */
 bool secret_equal(struct slice left, struct slice right);
-
-/* As buffer_destroy, after overwriting what the buffer holds. */
-void secret_destroy(struct buffer *secret);
 
 #endif

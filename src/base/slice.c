@@ -7,12 +7,10 @@ struct slice slice_of(const char *text)
 	return slice_from(text, text != NULL ? strlen(text) : 0);
 }
 
-struct slice slice_from(const void *data, size_t length)
-{
-	return (struct slice){ .data = data, .length = length };
-}
-
-/* Names and ids have some dozen bytes: comparing words in place costs less than a call. */
+/*
+ * Names and ids have some dozen bytes: comparing words in place costs less than a call. From eight bytes up the last
+ * word overlaps the one before, rather than that single bytes are left.
+ */
 bool slice_equal(struct slice a, struct slice b)
 {
 	uint64_t a_word;
@@ -21,11 +19,18 @@ bool slice_equal(struct slice a, struct slice b)
 
 	if (a.length != b.length)
 		return false;
-	for (; a.length - at >= sizeof a_word; at += sizeof a_word) {
-		memcpy(&a_word, a.data + at, sizeof a_word);
-		memcpy(&b_word, b.data + at, sizeof b_word);
-		if (a_word != b_word)
-			return false;
+	if (a.length >= sizeof a_word) {
+		size_t last = a.length - sizeof a_word;
+
+		for (; at < last; at += sizeof a_word) {
+			memcpy(&a_word, a.data + at, sizeof a_word);
+			memcpy(&b_word, b.data + at, sizeof b_word);
+			if (a_word != b_word)
+				return false;
+		}
+		memcpy(&a_word, a.data + last, sizeof a_word);
+		memcpy(&b_word, b.data + last, sizeof b_word);
+		return a_word == b_word;
 	}
 	for (; at < a.length; at++) {
 		if (a.data[at] != b.data[at])
@@ -58,10 +63,21 @@ bool slice_equal_fold(struct slice a, struct slice b)
 int slice_compare(struct slice a, struct slice b)
 {
 	size_t common = a.length < b.length ? a.length : b.length;
-	int order = common > 0 ? memcmp(a.data, b.data, common) : 0;
+	uint64_t a_word;
+	uint64_t b_word;
+	size_t at = 0;
 
-	if (order != 0)
-		return order;
+	/* Where the words are the same; which of two others is the lesser is left to single bytes. */
+	for (; common - at >= sizeof a_word; at += sizeof a_word) {
+		memcpy(&a_word, a.data + at, sizeof a_word);
+		memcpy(&b_word, b.data + at, sizeof b_word);
+		if (a_word != b_word)
+			break;
+	}
+	for (; at < common; at++) {
+		if (a.data[at] != b.data[at])
+			return (unsigned char)a.data[at] < (unsigned char)b.data[at] ? -1 : 1;
+	}
 	return (a.length > b.length) - (a.length < b.length);
 }
 
@@ -115,17 +131,19 @@ struct slice slice_take_until(struct slice *text, char separator)
 
 bool slice_to_u64(struct slice text, uint64_t *ret_value)
 {
+	enum { SAFE_DIGITS = 19 }; /* so many always fit */
 	uint64_t value = 0;
 
 	if (text.length == 0)
 		return false;
 	for (size_t i = 0; i < text.length; i++) {
-		char c = text.data[i];
+		unsigned digit = (unsigned)(unsigned char)text.data[i] - '0';
 
-		if (c < '0' || c > '9')
+		if (digit > 9)
 			return false;
-		if (__builtin_mul_overflow(value, 10, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(c - '0'), &value))
+		if (i < SAFE_DIGITS)
+			value = value * 10 + digit;
+		else if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value))
 			return false;
 	}
 	*ret_value = value;
@@ -220,11 +238,16 @@ uint64_t slice_hash(struct slice text)
 	uint64_t word;
 	size_t at = 0;
 
-	for (; text.length - at >= sizeof word; at += sizeof word) {
-		memcpy(&word, text.data + at, sizeof word);
+	if (text.length >= sizeof word) {
+		size_t last = text.length - sizeof word;
+
+		for (; at < last; at += sizeof word) {
+			memcpy(&word, text.data + at, sizeof word);
+			hash = hash_step(hash, word);
+		}
+		memcpy(&word, text.data + last, sizeof word); /* may overlap the one before */
 		hash = hash_step(hash, word);
-	}
-	if (at < text.length) {
+	} else if (text.length > 0) {
 		for (word = 0; at < text.length; at++)
 			word = word << 8 | (unsigned char)text.data[at];
 		hash = hash_step(hash, word);

@@ -27,7 +27,11 @@ struct slice {
 #define SLICE_ARGS(slice) (int)(slice).length, (slice).length > 0 ? (slice).data : ""
 
 struct slice slice_of(const char *text); /* NULL gives the empty slice */
-struct slice slice_from(const void *data, size_t length);
+static inline struct slice slice_from(const void *data, size_t length)
+{
+	return (struct slice){ .data = (const char *)data, .length = length };
+}
+
 bool slice_equal(struct slice a, struct slice b);
 bool slice_equal_text(struct slice a, const char *text);
 /* Equal when ASCII letters match in either case. */

@@ -1,7 +1,6 @@
 #include "cli/status_fetch.h"
 
 #include "base/file.h"
-#include "base/secret.h"
 #include "net/loop_epoll.h"
 
 enum { TOKEN_BYTES_MAX = 64 * 1024, ANSWER_SHOWN_MAX = 200 };
@@ -58,7 +57,7 @@ static bool read_token(const char *path, struct buffer *credentials, struct erro
 		buffer_append_slice(credentials, token);
 		ok = buffer_check(credentials, "the token", err);
 	}
-	secret_destroy(&file);
+	buffer_destroy(&file);
 	return ok;
 }
 
@@ -123,6 +122,6 @@ bool status_fetch(const struct status_source *source, struct buffer *dump, struc
 	}
 	if (loop != NULL)
 		loop_destroy(loop);
-	secret_destroy(&credentials);
+	buffer_destroy(&credentials);
 	return ok;
 }

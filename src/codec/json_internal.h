@@ -6,10 +6,7 @@
 #ifndef BALLAST_CODEC_JSON_INTERNAL_H
 #define BALLAST_CODEC_JSON_INTERNAL_H
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
+#include "base/plain_text.h"
 #include "codec/json_reader.h"
 
 #define JSMN_STRICT
@@ -24,13 +21,17 @@ struct json_token {
 	jsmntok_t jsmn;
 };
 
-/* A string worth telling jsmn about, so that it needn't go through it: offsets of its quotes. */
-struct json_long_string {
+/*
+ * Strings worth telling jsmn about, so that it needn't go through them: a long one, or items of an array with nothing
+ * but commas between them. Offsets of the first quote and behind the last.
+ */
+struct json_stretch {
 	int start;
 	int end;
+	bool several;
 };
 
-enum { JSON_LONG_STRING_BYTES = 48, JSON_LONG_STRINGS = 64 };
+enum { JSON_STRETCH_BYTES = 48, JSON_STRETCHES = 64 };
 
 /* What one pass over a text finds out. */
 struct json_scan {
@@ -42,8 +43,8 @@ struct json_scan {
 	int token_count; /* as jsmn will count them */
 	bool any_escape;
 	size_t bad_text_offset; /* SIZE_MAX without invalid UTF-8 or lone surrogates */
-	size_t long_string_count;
-	struct json_long_string long_strings[JSON_LONG_STRINGS]; /* the first of them, in order */
+	size_t stretch_count;
+	struct json_stretch stretches[JSON_STRETCHES]; /* the first of them, in order */
 };
 
 /*
@@ -58,41 +59,6 @@ static inline size_t json_utf8_length(const char *at, const char *end)
 	uint32_t ignored;
 
 	return slice_utf8_next((struct slice){ .data = at, .length = (size_t)(end - at) }, &ignored);
-}
-
-/* Whether a character of a string stands for itself: not a quote, backslash, control character, or beyond ASCII. */
-static inline bool json_is_plain(char c)
-{
-	return (signed char)c >= ' ' && c != '"' && c != '\\';
-}
-
-#if defined(__SSE2__)
-/* One bit for each of sixteen characters that isn't plain. Read as signed bytes, most of those are below the blank. */
-static inline unsigned json_special_mask(__m128i bytes)
-{
-	__m128i special = _mm_or_si128(
-		_mm_cmplt_epi8(bytes, _mm_set1_epi8(' ')),
-		_mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'))));
-
-	return (unsigned)_mm_movemask_epi8(special);
-}
-#endif
-
-/* The first character that isn't plain, or end. */
-static inline const char *json_skip_plain(const char *at, const char *end)
-{
-#if defined(__SSE2__)
-	while (end - at >= 16) {
-		unsigned mask = json_special_mask(_mm_loadu_si128((const __m128i *)(const void *)at));
-
-		if (mask != 0)
-			return at + __builtin_ctz(mask);
-		at += 16;
-	}
-#endif
-	while (at < end && json_is_plain(*at))
-		at++;
-	return at;
 }
 
 /* Tokenizes what json_scan has passed. False if jsmn disagrees, which would be a bug. */

@@ -32,7 +32,7 @@ bool json_reader_open_collecting(struct json_reader *reader, struct slice text, 
 	json_scan(text, &scan);
 	if (scan.problem != JSON_PROBLEM_NONE)
 		return fail_scan(reader, &scan, err);
-	reader->tokens = arena_allocate_array(arena, (size_t)scan.token_count, sizeof *reader->tokens);
+	reader->tokens = arena_allocate_raw(arena, (size_t)scan.token_count, sizeof *reader->tokens);
 	if (reader->tokens == NULL)
 		return json_fail_memory(reader, err);
 	if (!json_tokenize(text, &scan, reader->tokens))

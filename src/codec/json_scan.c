@@ -49,15 +49,17 @@ static void note_bad_text(struct scanner *scanner, const char *at)
 		scanner->scan->bad_text_offset = offset;
 }
 
-static void note_long_string(struct scanner *scanner, const char *start, const char *end)
+/* A string, or several of which the first begins and the last ends here. */
+static void note_strings(struct scanner *scanner, const char *start, const char *end, bool several)
 {
 	struct json_scan *scan = scanner->scan;
 
-	if (scan->long_string_count == JSON_LONG_STRINGS)
+	if (end - start < JSON_STRETCH_BYTES || scan->stretch_count == JSON_STRETCHES)
 		return;
-	scan->long_strings[scan->long_string_count++] = (struct json_long_string){
+	scan->stretches[scan->stretch_count++] = (struct json_stretch){
 		.start = (int)(start - scanner->start),
 		.end = (int)(end - scanner->start),
+		.several = several,
 	};
 }
 
@@ -149,19 +151,15 @@ static const char *scan_escape(struct scanner *scanner, const char *at)
 /* at: behind the opening quote. Returns what is behind the closing one. */
 static const char *scan_string(struct scanner *scanner, const char *at)
 {
-	const char *start = at;
 	const char *end = scanner->end;
 
 	scanner->scan->token_count++;
 	for (;;) {
-		at = json_skip_plain(at, end);
+		at = plain_text_skip(at, end);
 		if (at == end)
 			return fail(scanner, at, "");
-		if (*at == '"') {
-			if (at - start >= JSON_LONG_STRING_BYTES)
-				note_long_string(scanner, start - 1, at);
+		if (*at == '"')
 			return at + 1;
-		}
 		if (*at == '\\') {
 			at = scan_escape(scanner, at + 1);
 			if (at == NULL)
@@ -282,6 +280,23 @@ static const char *scan_behind_value(struct scanner *scanner, const char *at)
 	return at;
 }
 
+/* A string that is a value, and in an array those right behind it; at: on the opening quote. */
+static const char *scan_strings(struct scanner *scanner, const char *at)
+{
+	const char *start = at;
+	bool array = scanner->depth > 0 && !in_object(scanner);
+	bool several = false;
+
+	at = scan_string(scanner, at + 1);
+	while (array && at != NULL && scanner->end - at >= 2 && at[0] == ',' && at[1] == '"') {
+		at = scan_string(scanner, at + 2);
+		several = true;
+	}
+	if (at != NULL)
+		note_strings(scanner, start, at, several);
+	return at;
+}
+
 /* One value, or the opening of one. *ret_opened: what is behind is within it. */
 static const char *scan_value(struct scanner *scanner, const char *at, bool *ret_opened)
 {
@@ -293,7 +308,7 @@ static const char *scan_value(struct scanner *scanner, const char *at, bool *ret
 		return fail(scanner, at, "");
 	switch (*at) {
 	case '"':
-		return scan_string(scanner, at + 1);
+		return scan_strings(scanner, at);
 	case '{':
 	case '[':
 		at = scan_open(scanner, at, &empty);
@@ -325,7 +340,7 @@ void json_scan(struct slice text, struct json_scan *ret_scan)
 	ret_scan->token_count = 0;
 	ret_scan->any_escape = false;
 	ret_scan->bad_text_offset = SIZE_MAX;
-	ret_scan->long_string_count = 0;
+	ret_scan->stretch_count = 0;
 	if (text.length > JSON_MAX_TEXT_BYTES) {
 		ret_scan->problem = JSON_PROBLEM_RESOURCE;
 		snprintf(ret_scan->problem_text, sizeof ret_scan->problem_text, "longer than %d bytes",

@@ -98,7 +98,7 @@ static bool take_string(struct step *step)
 	struct json_stepper *stepper = step->stepper;
 
 	while (!step->starved) {
-		step->at = json_skip_plain(step->at, step->end);
+		step->at = plain_text_skip(step->at, step->end);
 		if (step->at == step->end)
 			return true;
 		if (*step->at == '"') {

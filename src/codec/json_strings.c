@@ -86,7 +86,7 @@ static char *copy_plain(const char **at, const char *end, char *to)
 #if defined(__SSE2__)
 	while (end - from >= 16) {
 		__m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)from);
-		unsigned mask = json_special_mask(bytes);
+		unsigned mask = plain_text_mask(bytes);
 
 		_mm_storeu_si128((__m128i *)(void *)to, bytes);
 		if (mask != 0) {
@@ -97,7 +97,7 @@ static char *copy_plain(const char **at, const char *end, char *to)
 		to += 16;
 	}
 #endif
-	while (from < end && json_is_plain(*from))
+	while (from < end && plain_text_is(*from))
 		*to++ = *from++;
 	*at = from;
 	return to;
@@ -139,7 +139,7 @@ static size_t decode_text(struct slice text, bool escapes, char *to, bool *ret_b
 /* Memory for decode_text. */
 static char *allocate_decoded(struct json_reader *reader, size_t length, bool maybe_bad)
 {
-	return arena_allocate(reader->arena, (maybe_bad ? 3 * length : length) + DECODE_SLACK);
+	return arena_allocate_raw(reader->arena, (maybe_bad ? 3 * length : length) + DECODE_SLACK, 1);
 }
 
 /* For a problem that isn't at the value at hand but at a key or value whose token is given. */

@@ -2,24 +2,49 @@
  * The one place where jsmn's code is compiled.
  *
  * jsmn looks at each character of a string, which is most of the time that it takes. json_scan has already been there,
- * so jsmn runs up to a long string, the string's token is made here just as jsmn would make it, and jsmn goes on
+ * so jsmn runs up to a stretch of strings, their tokens are made here just as jsmn would make them, and jsmn goes on
  * behind: its parser is made to be resumed.
  */
 #define JSON_WITH_JSMN_BODY
 #define JSMN_STATIC
 #include "codec/json_internal.h"
 
-static void add_string(jsmn_parser *parser, jsmntok_t *tokens, const struct json_long_string *string)
+/* at: behind the opening quote. Returns the closing one, which json_scan has seen. */
+static const char *find_quote(const char *at, const char *end)
 {
-	tokens[parser->toknext++] = (jsmntok_t){
-		.type = JSMN_STRING,
-		.start = string->start + 1,
-		.end = string->end,
-		.parent = parser->toksuper,
-	};
-	if (parser->toksuper >= 0)
-		tokens[parser->toksuper].size++;
-	parser->pos = (unsigned)string->end + 1;
+	for (;;) {
+		at = plain_text_skip(at, end);
+		if (*at == '"')
+			return at;
+		at += *at == '\\' ? 2 : 1;
+	}
+}
+
+/* Returns false if there is no room, which json_scan's count doesn't let happen. */
+static bool add_strings(jsmn_parser *parser, jsmntok_t *tokens, int token_count, const char *text,
+                        const struct json_stretch *stretch)
+{
+	int at = stretch->start;
+
+	while (at < stretch->end) {
+		int quote = stretch->end - 1;
+
+		if (stretch->several)
+			quote = (int)(find_quote(text + at + 1, text + stretch->end) - text);
+		if (parser->toknext >= (unsigned)token_count)
+			return false;
+		tokens[parser->toknext++] = (jsmntok_t){
+			.type = JSMN_STRING,
+			.start = at + 1,
+			.end = quote,
+			.parent = parser->toksuper,
+		};
+		if (parser->toksuper >= 0)
+			tokens[parser->toksuper].size++;
+		at = quote + 2; /* to the next string, if there is one */
+	}
+	parser->pos = (unsigned)stretch->end;
+	return true;
 }
 
 bool json_tokenize(struct slice text, const struct json_scan *scan, struct json_token *tokens)
@@ -39,16 +64,16 @@ bool json_tokenize(struct slice text, const struct json_scan *scan, struct json_
 		return true;
 	}
 	jsmn_init(&parser);
-	for (size_t i = 0; i <= scan->long_string_count; i++) {
-		bool last = i == scan->long_string_count;
-		size_t stop = last ? scan->value_end : (size_t)scan->long_strings[i].start;
+	for (size_t i = 0; i <= scan->stretch_count; i++) {
+		bool last = i == scan->stretch_count;
+		size_t stop = last ? scan->value_end : (size_t)scan->stretches[i].start;
 
 		/* Before the end the answer is that the text isn't complete, which is no news. */
 		count = jsmn_parse(&parser, text.data, stop, &tokens[0].jsmn, (unsigned)scan->token_count);
-		if (parser.pos != stop || (!last && parser.toknext >= (unsigned)scan->token_count))
+		if (parser.pos != stop)
 			return false;
-		if (!last)
-			add_string(&parser, &tokens[0].jsmn, &scan->long_strings[i]);
+		if (!last && !add_strings(&parser, &tokens[0].jsmn, scan->token_count, text.data, &scan->stretches[i]))
+			return false;
 	}
 	return parser.toknext == (unsigned)scan->token_count && (count >= 0 || first == '"');
 }

@@ -280,7 +280,7 @@ static char *allocate_sentences(const struct request *request, const bool *match
 		if (!matched[i] && request->nodes[i].id.outcome == NODE_ID_FOUND)
 			bytes += NO_CAPACITY.length + request->nodes[i].name.length;
 	}
-	return arena_allocate(arena, bytes);
+	return arena_allocate_raw(arena, bytes, 1);
 }
 
 static size_t count_matched(const struct request *request, const bool *matched)

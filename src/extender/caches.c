@@ -25,6 +25,7 @@ struct cache {
 	bool refused;
 	unsigned failures;
 	struct loop_timer retry;
+	uint64_t retry_due_ns;
 	struct arena arena; /* for the object being decoded */
 };
 
@@ -184,14 +185,23 @@ static bool find_node(void *context, struct slice name, struct node_id *ret_id)
 
 static bool start_store(struct cache *cache, struct error *err);
 
+static void try_again(void *context);
+
+static void try_again_after(struct cache *cache, uint64_t wait_ns)
+{
+	struct loop *loop = cache->caches->options.loop;
+
+	cache->retry_due_ns = loop_now_ns(loop) + wait_ns;
+	loop_timer_start(loop, &cache->retry, wait_ns, try_again, cache);
+}
+
 static void try_again(void *context)
 {
 	struct cache *cache = context;
 	struct error err;
 
 	if (!start_store(cache, &err))
-		loop_timer_start(cache->caches->options.loop, &cache->retry, (uint64_t)CACHES_RETRY_MAX_MS * NS_PER_MS,
-		                 try_again, cache);
+		try_again_after(cache, (uint64_t)CACHES_RETRY_MAX_MS * NS_PER_MS);
 }
 
 static uint64_t wait_after_failure(struct cache *cache)
@@ -271,7 +281,7 @@ static void on_start_failed(void *context, const struct error *err)
 	}
 	log_error(&logger, "Failed to list or watch; trying again", log_error_field(&own),
 	          log_duration("wait", (int64_t)wait_ns));
-	loop_timer_start(caches->options.loop, &cache->retry, wait_ns, try_again, cache);
+	try_again_after(cache, wait_ns);
 }
 
 static void on_failing(void *context, bool failing)
@@ -401,6 +411,13 @@ enum caches_nodes caches_nodes(struct caches *caches)
 	if (cache->store == NULL && !loop_timer_running(&cache->retry))
 		try_again(cache);
 	return CACHES_NODES_LOADING;
+}
+
+bool caches_nodes_may_come(const struct caches *caches, uint64_t until_ns)
+{
+	const struct cache *cache = &caches->all[NODES];
+
+	return !loop_timer_running(&cache->retry) || cache->retry_due_ns < until_ns;
 }
 
 const char *caches_missing(const struct caches *caches)

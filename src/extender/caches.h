@@ -55,6 +55,8 @@ enum caches_nodes {
 
 /* Asks for the cache of nodes, which starts it the first time. */
 enum caches_nodes caches_nodes(struct caches *caches);
+/* While they are loading: whether that may end by a time of the loop; not if an attempt failed and the next is later. */
+bool caches_nodes_may_come(const struct caches *caches, uint64_t until_ns);
 
 /* For logs: "persistentvolumeclaims", … of a cache that isn't complete yet, or NULL. */
 const char *caches_missing(const struct caches *caches);

@@ -273,8 +273,8 @@ static void decide(void *context)
 	struct error ignored;
 
 	if (step == FILTER_ANSWER && lacks_nodes(call) && caches_nodes(environment->caches) == CACHES_NODES_LOADING) {
-		/* The first request with names starts the cache of nodes; that takes a moment. */
-		if (now_ns(call) < call->deadline_ns) {
+		/* The first request with names starts the cache of nodes; that takes a moment, if the API server is well. */
+		if (now_ns(call) < call->deadline_ns && caches_nodes_may_come(environment->caches, call->deadline_ns)) {
 			filter_destroy(&call->filter);
 			loop_timer_start(environment->loop, &call->timer, (uint64_t)NODES_POLL_MS * NS_PER_MS, decide,
 			                 call);

@@ -61,13 +61,6 @@ static void on_error(void *context, const struct error *err)
 
 struct health *health_start(const struct health_options *options, struct error *err)
 {
-	static const struct http_server_handler HANDLER = { .on_request = on_request };
-	const struct http_server_options settings = {
-		.address = options->address,
-		.max_connections = EXTENDER_PAGE_CONNECTIONS,
-		.max_body_bytes = EXTENDER_PAGE_REQUEST_BYTES,
-		.on_error = on_error,
-	};
 	struct health *health = memory_allocate(sizeof *health);
 
 	if (health == NULL) {
@@ -75,7 +68,7 @@ struct health *health_start(const struct health_options *options, struct error *
 		return NULL;
 	}
 	health->options = *options;
-	health->http = listening_start(options->loop, &settings, &HANDLER, health, err);
+	health->http = listening_start_pages(options->loop, options->address, on_request, on_error, health, err);
 	if (health->http == NULL) {
 		memory_release(health);
 		return NULL;

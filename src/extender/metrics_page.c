@@ -45,13 +45,6 @@ static void on_error(void *context, const struct error *err)
 
 struct metrics_page_server *metrics_page_start(const struct metrics_page_options *options, struct error *err)
 {
-	static const struct http_server_handler HANDLER = { .on_request = on_request };
-	const struct http_server_options settings = {
-		.address = options->address,
-		.max_connections = EXTENDER_PAGE_CONNECTIONS,
-		.max_body_bytes = EXTENDER_PAGE_REQUEST_BYTES,
-		.on_error = on_error,
-	};
 	struct metrics_page_server *server = memory_allocate(sizeof *server);
 
 	if (server == NULL) {
@@ -59,7 +52,7 @@ struct metrics_page_server *metrics_page_start(const struct metrics_page_options
 		return NULL;
 	}
 	server->options = *options;
-	server->http = listening_start(options->loop, &settings, &HANDLER, server, err);
+	server->http = listening_start_pages(options->loop, options->address, on_request, on_error, server, err);
 	if (server->http == NULL) {
 		memory_release(server);
 		return NULL;

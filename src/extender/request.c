@@ -357,7 +357,7 @@ enum request_nodes_form request_nodes_form(const struct request *request)
 /* The cache may change before the call is over, so its ids are copied, all into one piece of memory. */
 static bool keep_ids(struct request *request, size_t bytes, struct error *err)
 {
-	char *room = arena_allocate(&request->arena, bytes);
+	char *room = arena_allocate_raw(&request->arena, bytes, 1);
 
 	if (room == NULL)
 		return error_set(err, ERROR_NO_MEMORY, "no memory for the ids of %zu nodes", request->node_count);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/secret.h"
 #include "kube/kubeconfig_files.h"
 #include "net/base64.h"
 #include "net/http_client.h"
@@ -47,8 +46,11 @@ static bool take_base64(const struct kubeconfig_entry *entry, const char *field,
 {
 	struct error cause;
 
-	if (!base64_decode(data, &source->text, &cause))
-		return refuse(entry, field, data, cause.code == ERROR_SYNTAX ? "this is no base64" : cause.text, err);
+	if (!base64_decode(data, &source->text, &cause)) {
+		(void)refuse(entry, field, data, cause.code == ERROR_SYNTAX ? "this is no base64" : cause.text, err);
+		err->code = cause.code;
+		return false;
+	}
 	source->kind = KUBE_SOURCE_INLINE;
 	return true;
 }

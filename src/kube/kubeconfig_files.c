@@ -12,7 +12,6 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/secret.h"
 #include "codec/yaml.h"
 
 /* Decoded structs and tokens of the JSON text. */

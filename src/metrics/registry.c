@@ -12,6 +12,7 @@
 
 #include "base/json_text.h"
 #include "base/memory.h"
+#include "base/plain_text.h"
 #include "base/table.h"
 
 enum { KEY_BYTES_MAX = 4096 }; /* of all label values of a series; beyond, the series isn't kept */
@@ -236,14 +237,17 @@ static void print_label(struct buffer *out, const char *name, struct slice value
 	buffer_append_char(out, first ? '{' : ',');
 	buffer_append_text(out, name);
 	buffer_append_text(out, "=\"");
-	for (size_t i = 0; i < value.length; i++) {
-		if (value.data[i] == '\n') {
-			buffer_append_text(out, "\\n");
-			continue;
-		}
-		if (value.data[i] == '\\' || value.data[i] == '"')
+	while (value.length > 0) {
+		size_t plain = (size_t)(plain_text_skip(value.data, value.data + value.length) - value.data);
+
+		buffer_append(out, value.data, plain);
+		value = slice_from_offset(value, plain);
+		if (value.length == 0)
+			break;
+		if (value.data[0] == '\\' || value.data[0] == '"' || value.data[0] == '\n')
 			buffer_append_char(out, '\\');
-		buffer_append_char(out, value.data[i]);
+		buffer_append_char(out, value.data[0] == '\n' ? 'n' : value.data[0]);
+		value = slice_from_offset(value, 1);
 	}
 	buffer_append_char(out, '"');
 }

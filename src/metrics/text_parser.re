@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/plain_text.h"
 #include "codec/go_quote.h"
 #include "metrics/text_families.h"
 #include "metrics/text_float.h"
@@ -21,6 +22,7 @@
 	re2c:define:YYCURSOR = cursor;
 	re2c:define:YYMARKER = marker;
 	re2c:yyfill:enable = 0;
+	re2c:flags:bit-vectors = 1; // runs of a class: one look into a table for each character
 	re2c:sentinel = 10; // the newline: no rule goes beyond one
 
 	blank = [ \t];
@@ -228,6 +230,8 @@ static bool read_label_value(const struct metrics_text_parser *parser, const uns
 	bool has_escapes = false;
 
 	for (;;) {
+		cursor = (const unsigned char *)plain_text_skip((const char *)cursor,
+		                                                (const char *)parser->whole_lines_end);
 		/*!re2c
 			plain+             { continue; }
 			"\\" [\\"n]        { has_escapes = true; continue; }
@@ -339,7 +343,7 @@ invalid:
 
 static const unsigned char *find_blank_or_newline(const unsigned char *cursor)
 {
-	while (!is_blank(*cursor) && *cursor != '\n')
+	while (*cursor > ' ' || (!is_blank(*cursor) && *cursor != '\n'))
 		cursor++;
 	return cursor;
 }

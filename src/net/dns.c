@@ -67,6 +67,9 @@ struct dns {
 
 /* ---- the helper thread ---- */
 
+_Static_assert(sizeof(struct dns_helper) < MEMORY_LARGE_BLOCK_BYTES / 2,
+               "either thread may release it (base/memory.h)");
+
 static void helper_release(struct dns_helper *helper)
 {
 	if (atomic_fetch_sub(&helper->owners, 1) == 1)

@@ -7,7 +7,6 @@
  */
 #include "net/loop_sim.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,110 +17,6 @@
 #include "net/loop_sim_internal.h"
 
 enum { TURN_LOW_NS = 5000, TURN_HIGH_NS = 60000, FIRST_PORT = 32768, LOOKUP_LOW_MS = 1, LOOKUP_HIGH_MS = 20 };
-
-/* ---- chance, counting, trace ---- */
-
-bool sim_chance(struct sim_world *world, unsigned per_million)
-{
-	return per_million != 0 && rng_between(&world->rng, 0, SIM_MILLION) < per_million;
-}
-
-void sim_count_fault(struct sim_world *world, enum sim_fault fault)
-{
-	world->fault_counts[fault]++;
-}
-
-uint64_t sim_world_fault_count(const struct sim_world *world, enum sim_fault fault)
-{
-	return world->fault_counts[fault];
-}
-
-const char *sim_fault_name(enum sim_fault fault)
-{
-	static const char *const NAMES[SIM_FAULTS] = {
-		[SIM_FAULT_LOST] = "lost segments",
-		[SIM_FAULT_STALLED] = "stalled segments",
-		[SIM_FAULT_SPLIT] = "split segments",
-		[SIM_FAULT_SINGLE_BYTE] = "one-byte reads",
-		[SIM_FAULT_UNMERGED] = "unmerged reads",
-		[SIM_FAULT_SHORT_WRITE] = "short writes",
-		[SIM_FAULT_RESET] = "resets",
-		[SIM_FAULT_SILENT] = "silent deaths",
-		[SIM_FAULT_REFUSED_CONNECT] = "refused connects",
-		[SIM_FAULT_FAILED_ACCEPT] = "failed accepts",
-		[SIM_FAULT_CUT_ANSWER] = "cut answers",
-		[SIM_FAULT_PARTITION] = "partitions",
-		[SIM_FAULT_FREEZE] = "freezes",
-		[SIM_FAULT_CRASH] = "crashes",
-		[SIM_FAULT_CLOCK_STEP] = "clock steps",
-		[SIM_FAULT_FAILED_CALL] = "failed calls",
-	};
-
-	return NAMES[fault];
-}
-
-static void mix(struct sim_world *world, uint64_t value)
-{
-	world->hash = (world->hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-	world->hash ^= world->hash >> 29;
-}
-
-void sim_hash_bytes(struct sim_world *world, const void *data, size_t length)
-{
-	const char *bytes = data;
-
-	mix(world, length);
-	for (; length >= sizeof(uint64_t); length -= sizeof(uint64_t), bytes += sizeof(uint64_t)) {
-		uint64_t word;
-
-		memcpy(&word, bytes, sizeof word);
-		mix(world, word);
-	}
-	for (; length > 0; length--)
-		mix(world, (unsigned char)*bytes++);
-}
-
-void sim_world_note(struct sim_world *world, const char *format, ...)
-{
-	char *line = world->trace[world->trace_count % SIM_TRACE_KEPT];
-	va_list arguments;
-	int used = snprintf(line, SIM_TRACE_TEXT_BYTES, "%12.6f ", (double)world->now_ns / (double)NS_PER_S);
-
-	if (used < 0)
-		return;
-	va_start(arguments, format);
-	(void)vsnprintf(line + used, SIM_TRACE_TEXT_BYTES - (size_t)used, format, arguments);
-	va_end(arguments);
-	world->trace_count++;
-	sim_hash_bytes(world, line, strlen(line));
-	mix(world, world->now_ns);
-	if (world->follower != NULL)
-		world->follower(world->follower_context, line);
-}
-
-uint64_t sim_world_hash(const struct sim_world *world)
-{
-	return world->hash;
-}
-
-uint64_t sim_world_event_count(const struct sim_world *world)
-{
-	return world->trace_count;
-}
-
-void sim_world_last_events(const struct sim_world *world, void (*line)(void *context, const char *text), void *context)
-{
-	uint64_t first = world->trace_count > SIM_TRACE_KEPT ? world->trace_count - SIM_TRACE_KEPT : 0;
-
-	for (uint64_t i = first; i < world->trace_count; i++)
-		line(context, world->trace[i % SIM_TRACE_KEPT]);
-}
-
-void sim_world_follow(struct sim_world *world, void (*line)(void *context, const char *text), void *context)
-{
-	world->follower = line;
-	world->follower_context = context;
-}
 
 /* ---- events: a binary heap by time, then by order ---- */
 
@@ -186,7 +81,7 @@ static struct sim_event *take_first(struct sim_world *world)
 	return first;
 }
 
-static void order_anew(struct sim_world *world)
+void sim_order_anew(struct sim_world *world)
 {
 	for (size_t place = world->event_count / 2; place-- > 0;)
 		sink(world, place);
@@ -251,7 +146,7 @@ static bool turn(struct sim_loop *self, struct error *err)
 	if (self->watcher != NULL)
 		self->watcher(self->watcher_context, false);
 	world->in_step = false;
-	mix(world, self->number);
+	sim_hash_value(world, self->number);
 	return went;
 }
 
@@ -572,141 +467,4 @@ size_t sim_world_leaked_sockets(const struct sim_world *world)
 size_t sim_world_leaked_timers(const struct sim_world *world)
 {
 	return world->leaked_timers;
-}
-
-/* ---- what is done to loops ---- */
-
-void loop_sim_crash(struct loop *loop, enum sim_crash how)
-{
-	struct sim_loop *self = (struct sim_loop *)loop;
-
-	sim_count_fault(self->world, SIM_FAULT_CRASH);
-	sim_world_note(self->world, "%s: crashes (%s)", self->name,
-	               how == SIM_CRASH_END     ? "connections end"
-	               : how == SIM_CRASH_RESET ? "connections are reset"
-	                                        : "silently");
-	self->crashed = true;
-	for (struct sim_socket *socket = self->sockets; socket != NULL; socket = socket->next)
-		sim_socket_sever(socket, how);
-}
-
-void loop_sim_freeze(struct loop *loop, uint64_t until_ns)
-{
-	struct sim_loop *self = (struct sim_loop *)loop;
-
-	sim_count_fault(self->world, SIM_FAULT_FREEZE);
-	sim_world_note(self->world, "%s: frozen until %.3f", self->name, (double)until_ns / (double)NS_PER_S);
-	self->frozen_until_ns = later_of(self->frozen_until_ns, until_ns);
-}
-
-void loop_sim_step_clock(struct loop *loop, int64_t by_ns)
-{
-	struct sim_loop *self = (struct sim_loop *)loop;
-
-	sim_count_fault(self->world, SIM_FAULT_CLOCK_STEP);
-	sim_world_note(self->world, "%s: wall clock steps by %.3f s", self->name, (double)by_ns / (double)NS_PER_S);
-	self->wall_offset_ns += by_ns;
-}
-
-void loop_sim_fail_call(struct loop *loop, unsigned long count)
-{
-	struct sim_loop *self = (struct sim_loop *)loop;
-
-	self->calls = 0;
-	self->fail_call_at = count;
-}
-
-unsigned long loop_sim_call_count(const struct loop *loop)
-{
-	return ((const struct sim_loop *)loop)->calls;
-}
-
-bool loop_sim_stopped(const struct loop *loop)
-{
-	return loop->stopping;
-}
-
-size_t loop_sim_socket_count(const struct loop *loop)
-{
-	return ((const struct sim_loop *)loop)->socket_count;
-}
-
-size_t loop_sim_timer_count(const struct loop *loop)
-{
-	size_t count = loop->timers.count;
-
-	for (const struct loop_timer *timer = loop->timers_outside; timer != NULL; timer = timer->next)
-		count++;
-	return count;
-}
-
-uint64_t loop_sim_bytes_sent(const struct loop *loop)
-{
-	return ((const struct sim_loop *)loop)->bytes_sent;
-}
-
-void loop_sim_set_watcher(struct loop *loop, void (*watcher)(void *context, bool begins), void *context)
-{
-	struct sim_loop *self = (struct sim_loop *)loop;
-
-	self->watcher = watcher;
-	self->watcher_context = context;
-}
-
-void loop_sim_partition(struct loop *a, struct loop *b, uint64_t until_ns)
-{
-	struct sim_loop *first = (struct sim_loop *)a;
-	struct sim_loop *second = (struct sim_loop *)b;
-	struct sim_world *world = first->world;
-
-	for (size_t i = 0; i < SIM_PARTITIONS_MAX; i++) {
-		if (world->partitions[i].a != NULL && world->partitions[i].until_ns > world->now_ns)
-			continue;
-		world->partitions[i] = (struct sim_partition){ .a = first, .b = second, .until_ns = until_ns };
-		sim_count_fault(world, SIM_FAULT_PARTITION);
-		sim_world_note(world, "%s: no network to %s until %.3f", first->name,
-		               second != NULL ? second->name : "anybody", (double)until_ns / (double)NS_PER_S);
-		sim_network_partitioned(world, first, second);
-		return;
-	}
-}
-
-void sim_world_heal(struct sim_world *world)
-{
-	for (size_t i = 0; i < SIM_PARTITIONS_MAX; i++)
-		world->partitions[i] = (struct sim_partition){ .a = NULL };
-	for (struct sim_loop *self = world->loops; self != NULL; self = self->next)
-		self->frozen_until_ns = 0;
-	for (struct sim_connection *connection = world->connections; connection != NULL;
-	     connection = connection->next) {
-		sim_network_hurry(&connection->ends[0], world->now_ns);
-		sim_network_hurry(&connection->ends[1], world->now_ns);
-	}
-	order_anew(world);
-}
-
-bool loop_sim_cut_connection(struct loop *loop, uint64_t after_bytes, bool silent)
-{
-	struct sim_loop *self = (struct sim_loop *)loop;
-	struct sim_end *chosen = NULL;
-	uint64_t id = 0, count = 0;
-
-	for (struct sim_socket *socket = self->sockets; socket != NULL; socket = socket->next) {
-		if (socket->connection == NULL || !socket->connection->ends[socket->side].connected)
-			continue;
-		count++;
-		if (rng_between(&self->world->rng, 0, count) == 0) {
-			chosen = &socket->connection->ends[socket->side];
-			id = socket->connection->id;
-		}
-	}
-	if (chosen == NULL)
-		return false;
-	chosen->will_cut = true;
-	chosen->cut_silently = silent;
-	chosen->cut_after_bytes = after_bytes;
-	sim_count_fault(self->world, SIM_FAULT_CUT_ANSWER);
-	sim_world_note(self->world, "%s: connection %llu will be cut%s after %llu more bytes", self->name,
-	               (unsigned long long)id, silent ? " silently" : "", (unsigned long long)after_bytes);
-	return true;
 }

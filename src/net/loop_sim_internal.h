@@ -1,6 +1,7 @@
 /*
- * What the files of the simulated loop share: loop_sim.c has the world and its loops, loop_sim_socket.c what a process
- * sees of the network, loop_sim_network.c the network itself.
+ * What the files of the simulated loop share: loop_sim.c has the world and its loops, loop_sim_trace.c what tells of
+ * a run, loop_sim_faults.c what is done to loops, loop_sim_socket.c what a process sees of the network,
+ * loop_sim_network.c the network itself.
  *
  * What stands for the kernel's memory is taken from malloc directly, past base/memory.h: it is neither to be counted as
  * the product's nor to fail in its place.
@@ -170,10 +171,15 @@ struct sim_world {
 	void *follower_context;
 };
 
-/* ---- loop_sim.c ---- */
+/* ---- loop_sim_trace.c ---- */
 
 bool sim_chance(struct sim_world *world, unsigned per_million);
 void sim_count_fault(struct sim_world *world, enum sim_fault fault);
+void sim_hash_value(struct sim_world *world, uint64_t value);
+void sim_hash_bytes(struct sim_world *world, const void *data, size_t length);
+
+/* ---- loop_sim.c ---- */
+
 /* False when the machine itself has no memory: the world is then of no more use. */
 bool sim_schedule(struct sim_world *world, struct sim_event *event, uint64_t time_ns,
                   void (*run)(struct sim_event *event));
@@ -181,7 +187,8 @@ bool sim_schedule(struct sim_world *world, struct sim_event *event, uint64_t tim
 void sim_wake(struct sim_socket *socket);
 /* Whether this call is the one that must fail. */
 bool sim_call_fails(struct sim_loop *loop);
-void sim_hash_bytes(struct sim_world *world, const void *data, size_t length);
+/* The times of events have been changed. */
+void sim_order_anew(struct sim_world *world);
 
 /* ---- loop_sim_socket.c ---- */
 

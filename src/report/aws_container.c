@@ -125,7 +125,7 @@ bool aws_container_start(struct aws_provider *provider, struct error *err)
 	}
 	done = aws_provider_call(provider, &request, METADATA_CALL_TIMEOUT_MS, on_reply, err);
 out:
-	secret_destroy(&token);
+	buffer_destroy(&token);
 	if (!done)
 		error_wrap(err, "the container's credentials");
 	return done;

@@ -35,7 +35,7 @@ bool aws_read_sts_reply(struct slice xml, int64_t wall_ns, uint64_t now_ns, stru
 		done = aws_fill_credentials(buffer_slice(&texts[0]), buffer_slice(&texts[1]), buffer_slice(&texts[2]),
 		                            buffer_slice(&texts[3]), wall_ns, now_ns, ret, err);
 	for (size_t i = 0; i < COUNT; i++)
-		secret_destroy(&texts[i]);
+		buffer_destroy(&texts[i]);
 	return done;
 }
 
@@ -118,8 +118,8 @@ bool aws_web_identity_start(struct aws_provider *provider, struct error *err)
 	request.body = buffer_slice(&form);
 	done = aws_provider_call(provider, &request, CREDENTIAL_CALL_TIMEOUT_MS, on_reply, err);
 out:
-	secret_destroy(&token);
-	secret_destroy(&form);
+	buffer_destroy(&token);
+	buffer_destroy(&form);
 	if (!done)
 		error_wrap(err, "STS");
 	return done;

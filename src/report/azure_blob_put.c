@@ -258,7 +258,7 @@ static void on_token(void *context, struct slice token, const struct error *fail
 	} else {
 		fail_attempt(put, NULL, &err);
 	}
-	secret_destroy(&authorization);
+	buffer_destroy(&authorization);
 }
 
 static void ask_token(struct azure_blob_put *put)
@@ -361,7 +361,7 @@ static void destroy(struct report_client *client)
 
 	cancel(client);
 	azure_provider_destroy(put->provider);
-	secret_destroy(&put->shared_key);
+	buffer_destroy(&put->shared_key);
 	buffer_destroy(&put->key);
 	buffer_destroy(&put->target);
 	memory_release(put->account);

@@ -271,7 +271,7 @@ static bool exchange(struct azure_provider *provider, struct slice secret, bool 
 	request.body = buffer_slice(&form);
 	provider->call = report_call_start(provider->transport, &request, on_reply, provider, err);
 out:
-	secret_destroy(&form);
+	buffer_destroy(&form);
 	buffer_destroy(&target);
 	return provider->call != NULL;
 }
@@ -283,7 +283,7 @@ static bool exchange_file(struct azure_provider *provider, struct error *err)
 	            file_read(provider->token_file, &token, err) &&
 	            exchange(provider, slice_trim(buffer_slice(&token)), true, err);
 
-	secret_destroy(&token);
+	buffer_destroy(&token);
 	return done;
 }
 

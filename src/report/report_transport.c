@@ -119,7 +119,7 @@ static bool trust(struct report_transport *transport, struct error *err)
 
 static void release_call(struct report_call *call)
 {
-	secret_destroy(&call->body); /* there are credentials in some */
+	buffer_destroy(&call->body); /* there are credentials in some */
 	memory_release(call);
 }
 

@@ -45,7 +45,7 @@ void secret_wipe_decoded(struct slice bytes, struct slice source)
 
 bool secret_buffer_init(struct buffer *buffer, size_t limit_bytes, struct error *err)
 {
-	buffer_init(buffer, limit_bytes);
+	buffer_init_secret(buffer, limit_bytes);
 	(void)buffer_reserve(buffer, limit_bytes);
 	return buffer_check(buffer, "a text with credentials", err);
 }

@@ -1,5 +1,5 @@
 /*
- * Texts that must not stay in memory: keys and tokens. They are wiped when they go, and never moved by growing.
+ * Texts that must not stay in memory: keys and tokens. They are wiped when they go.
  */
 #ifndef BALLAST_REPORT_SECRET_H
 #define BALLAST_REPORT_SECRET_H
@@ -9,7 +9,6 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/secret.h"
 #include "base/slice.h"
 
 /* A zeroed one is empty. */
@@ -28,9 +27,10 @@ struct slice secret_slice(const struct secret *secret);
  * slice shows them as constant.
  */
 void secret_wipe_decoded(struct slice bytes, struct slice source);
+
 /*
  * A buffer for a text with secrets in it, with room for limit_bytes from the start. False when memory is short; then,
- * too, it may be destroyed (secret_destroy).
+ * too, it may be destroyed.
  */
 bool secret_buffer_init(struct buffer *buffer, size_t limit_bytes, struct error *err);
 

@@ -93,7 +93,7 @@ bool sigv4_key(const struct sigv4_identity *identity, struct slice day, uint8_t 
 	done = digest_hmac_sha256(buffer_slice(&first), day, ret_key, err) && derive(ret_key, identity->region, err) &&
 	       derive(ret_key, SLICE("s3"), err) && derive(ret_key, SLICE("aws4_request"), err);
 out:
-	secret_destroy(&first);
+	buffer_destroy(&first);
 	return done;
 }
 
@@ -120,7 +120,7 @@ static bool hash_canonical(const struct sigv4_request *request, char ret_hex[DIG
 	}
 	if (done)
 		digest_to_hex(digest, ret_hex);
-	secret_destroy(&canonical);
+	buffer_destroy(&canonical);
 	return done;
 }
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,50 @@ static void html_characters_are_escaped_on_request(void **state)
 	buffer_init(&buffer, 1000);
 	assert_string_equal(string_of(&buffer, text, true), "\"\\u003ca\\u0026b\\u003e \\u2028\\u2029\xe2\x80\xaa\"");
 	assert_string_equal(string_of(&buffer, text, false), "\"<a&b> \xe2\x80\xa8\xe2\x80\xa9\xe2\x80\xaa\"");
+	buffer_destroy(&buffer);
+}
+
+enum { PLACES = 36 };
+
+/* A text of so many p, and one other character among them, comes out with `written` in that place. */
+static void assert_written(struct buffer *buffer, size_t length, size_t at, char character, const char *written,
+                           bool escape_html)
+{
+	static const char PLAIN[] = "pppppppppppppppppppppppppppppppppppp";
+	char text[PLACES];
+	char expected[4 * PLACES];
+
+	memset(text, 'p', length);
+	text[at] = character;
+	(void)snprintf(expected, sizeof expected, "\"%.*s%s%.*s\"", (int)at, PLAIN, written, (int)(length - at - 1),
+	               PLAIN);
+	assert_string_equal(string_of(buffer, slice_from(text, length), escape_html), expected);
+}
+
+/* Wherever it stands in the blocks that plain text is copied in. */
+static void a_special_character_is_found_at_any_place(void **state)
+{
+	static const struct {
+		char character;
+		const char *html;
+		const char *text;
+	} CASES[] = {
+		{ '"', "\\\"", "\\\"" }, { '\\', "\\\\", "\\\\" }, { '\n', "\\n", "\\n" },
+		{ '<', "\\u003c", "<" }, { '>', "\\u003e", ">" },  { '&', "\\u0026", "&" },
+		{ '=', "=", "=" },       { '$', "$", "$" },        { '\x7f', "\x7f", "\x7f" },
+	};
+	struct buffer buffer;
+
+	(void)state;
+	buffer_init(&buffer, 4096);
+	for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+		for (size_t length = 1; length <= PLACES; length++) {
+			for (size_t at = 0; at < length; at++) {
+				assert_written(&buffer, length, at, CASES[i].character, CASES[i].html, true);
+				assert_written(&buffer, length, at, CASES[i].character, CASES[i].text, false);
+			}
+		}
+	}
 	buffer_destroy(&buffer);
 }
 
@@ -188,6 +233,36 @@ static void any_number_reads_back_as_itself(void **state)
 	buffer_destroy(&buffer);
 }
 
+/* Decimals of up to 15 digits come back as they were. */
+static void a_short_decimal_comes_back_as_it_was(void **state)
+{
+	enum { COUNT = 20000, DECIMALS_MOST = 9 };
+	struct buffer buffer;
+	struct rng rng;
+
+	(void)state;
+	rng_seed(&rng, 2);
+	buffer_init(&buffer, 1024);
+	for (int i = 0; i < COUNT; i++) {
+		unsigned decimals = (unsigned)rng_between(&rng, 1, DECIMALS_MOST + 1);
+		char text[32];
+		size_t length;
+
+		(void)snprintf(text, sizeof text, "%llu.",
+		               (unsigned long long)rng_between(&rng, 0, i % 2 == 0 ? 1000 : 3000000));
+		for (unsigned k = 0; k + 1 < decimals; k++) {
+			length = strlen(text);
+			(void)snprintf(text + length, sizeof text - length, "%u", (unsigned)rng_between(&rng, 0, 10));
+		}
+		length = strlen(text);
+		(void)snprintf(text + length, sizeof text - length, "%u", (unsigned)rng_between(&rng, 1, 10));
+		if (strlen(text) > 15 || strtod(text, NULL) < 1e-6)
+			continue;
+		assert_string_equal(number_of(&buffer, strtod(text, NULL), false), text);
+	}
+	buffer_destroy(&buffer);
+}
+
 static void what_json_has_no_number_for_appends_nothing(void **state)
 {
 	(void)state;
@@ -223,10 +298,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(strings_are_quoted_and_escaped),
 		cmocka_unit_test(html_characters_are_escaped_on_request),
+		cmocka_unit_test(a_special_character_is_found_at_any_place),
 		cmocka_unit_test(each_byte_that_is_no_utf8_becomes_the_replacement_character),
 		cmocka_unit_test(a_string_over_the_limit_fails_the_buffer),
 		cmocka_unit_test(numbers_are_the_shortest_that_read_back),
 		cmocka_unit_test(any_number_reads_back_as_itself),
+		cmocka_unit_test(a_short_decimal_comes_back_as_it_was),
 		cmocka_unit_test(what_json_has_no_number_for_appends_nothing),
 		cmocka_unit_test(the_locale_does_not_matter),
 	};

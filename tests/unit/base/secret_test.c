@@ -22,27 +22,10 @@ static void secrets_are_equal_byte_by_byte(void **state)
 	assert_false(secret_equal(SLICE("\x01"), SLICE("\x81")));
 }
 
-static void a_destroyed_secret_is_as_a_destroyed_buffer(void **state)
-{
-	(void)state;
-	struct buffer secret;
-
-	buffer_init(&secret, 100);
-	buffer_append_text(&secret, "hush");
-	secret_destroy(&secret);
-	assert_null(secret.data);
-	assert_int_equal(secret.length, 0);
-	secret_destroy(&secret);
-	buffer_init(&secret, 100);
-	secret_destroy(&secret);
-	assert_null(secret.data);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(secrets_are_equal_byte_by_byte),
-		cmocka_unit_test(a_destroyed_secret_is_as_a_destroyed_buffer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

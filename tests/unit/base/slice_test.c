@@ -46,6 +46,29 @@ static void order_is_bytewise_and_a_prefix_comes_first(void **state)
 	assert_int_equal(slice_compare(EMPTY, SLICE("")), 0);
 }
 
+/* Whatever the words are that bytes are compared in. */
+static void every_byte_of_a_text_counts(void **state)
+{
+	enum { LONGEST = 40 };
+	char left[LONGEST];
+	char right[LONGEST];
+
+	(void)state;
+	for (size_t length = 1; length <= LONGEST; length++) {
+		memset(left, 'x', sizeof left);
+		memset(right, 'x', sizeof right);
+		assert_true(slice_equal(slice_from(left, length), slice_from(right, length)));
+		for (size_t at = 0; at < length; at++) {
+			right[at] = (char)0x80; /* above x as a byte, below it as a signed one */
+			memset(right + at + 1, 'a', length - at - 1);
+			assert_false(slice_equal(slice_from(left, length), slice_from(right, length)));
+			assert_true(slice_compare(slice_from(left, length), slice_from(right, length)) < 0);
+			assert_true(slice_compare(slice_from(right, length), slice_from(left, length)) > 0);
+			memset(right, 'x', sizeof right);
+		}
+	}
+}
+
 static void parts_are_found(void **state)
 {
 	(void)state;
@@ -233,6 +256,7 @@ int main(void)
 		cmocka_unit_test(slices_are_equal_by_their_bytes),
 		cmocka_unit_test(folding_concerns_ascii_letters_only),
 		cmocka_unit_test(order_is_bytewise_and_a_prefix_comes_first),
+		cmocka_unit_test(every_byte_of_a_text_counts),
 		cmocka_unit_test(parts_are_found),
 		cmocka_unit_test(trimming_takes_blanks_from_both_ends),
 		cmocka_unit_test(an_offset_past_the_end_gives_the_empty_slice),

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
+#include "base/rng.h"
 #include "codec/json_tree.h"
 
 static struct arena arena;
@@ -330,10 +331,76 @@ static void running_out_of_memory_is_told(void **state)
 	assert_true(needed >= 1);
 }
 
+enum { SHAPES_BYTES = 1024 * 1024, SHAPES_ITEMS_MOST = 12, SHAPES_NESTED_MOST = 4 };
+
+/* A string of up to 99 characters, most of them plain. */
+static void append_any_string(struct buffer *text, struct rng *rng)
+{
+	static const char *const PARTS[] = { "\\\"", "\\\\", "\\n", ",", "[", "}", ":", "\xc3\xa4" };
+	uint64_t length = rng_between(rng, 0, rng_between(rng, 0, 4) == 0 ? 100 : 12);
+
+	buffer_append_char(text, '"');
+	for (uint64_t i = 0; i < length; i++)
+		buffer_append_text(text, rng_between(rng, 0, 10) == 0 ? PARTS[rng_between(rng, 0, 8)] : "x");
+	buffer_append_char(text, '"');
+}
+
+static void append_any_value(struct buffer *text, struct rng *rng, int depth)
+{
+	uint64_t kind = rng_between(rng, 0, 10);
+	uint64_t items = rng_between(rng, 0, SHAPES_ITEMS_MOST);
+	bool object = kind == 0;
+
+	if (depth == SHAPES_NESTED_MOST || kind > 2) {
+		if (kind == 9)
+			buffer_append_text(text, "17");
+		else
+			append_any_string(text, rng);
+		return;
+	}
+	buffer_append_char(text, object ? '{' : '[');
+	for (uint64_t i = 0; i < items; i++) {
+		if (i > 0)
+			buffer_append_char(text, ',');
+		if (object)
+			buffer_append_format(text, "\"key%d\":", (int)i);
+		append_any_value(text, rng, depth + 1);
+	}
+	buffer_append_char(text, object ? '}' : ']');
+}
+
+/* Long strings, and many in a row, are read by a way of their own; the more so the first of them. */
+static void strings_of_every_length_come_back_wherever_they_stand(void **state)
+{
+	enum { COUNT = 50, VALUES = 100 };
+	struct buffer text;
+	struct rng rng;
+
+	(void)state;
+	rng_seed(&rng, 1);
+	buffer_init(&text, SHAPES_BYTES);
+	for (int i = 0; i < COUNT; i++) {
+		buffer_clear(&text);
+		buffer_append_char(&text, '[');
+		for (int k = 0; k < VALUES; k++) {
+			append_any_value(&text, &rng, 0);
+			buffer_append_char(&text, ',');
+		}
+		buffer_append_text(&text, "{}]");
+		buffer_append_char(&text, '\0');
+		assert_false(text.failed);
+		expect_print(parse(text.data), text.data);
+		arena_reset(&arena);
+	}
+	buffer_destroy(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_value_is_printed_as_it_was_read, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(strings_of_every_length_come_back_wherever_they_stand, set_up,
+		                                tear_down),
 		cmocka_unit_test_setup_teardown(deep_values_are_read_up_to_the_limit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(text_that_is_no_single_value_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(of_equal_keys_the_last_one_counts, set_up, tear_down),

@@ -307,8 +307,13 @@ static void what_passes_by_itself_is_no_refusal_of_nodes(void **state)
 
 		assert_int_equal(kind_of(request), NODES);
 		scripted_reply(request, PASSING[i], JSON_FIELD, "{\"kind\":\"Status\",\"message\":\"not now\"}");
+		assert_true(caches_nodes_may_come(scene->caches, loop_now_ns(scene->base.loop) + 1));
 		test_loop_spin(scene->base.loop, 50);
 		assert_int_equal(caches_nodes(scene->caches), CACHES_NODES_LOADING);
+		/* Nothing comes before the next attempt: a call that has less time needn't wait. */
+		assert_false(caches_nodes_may_come(scene->caches, loop_now_ns(scene->base.loop) + NS_PER_MS));
+		assert_true(caches_nodes_may_come(
+			scene->caches, loop_now_ns(scene->base.loop) + (uint64_t)CACHES_RETRY_MAX_MS * NS_PER_MS + 1));
 		test_clock_skip((uint64_t)CACHES_RETRY_MAX_MS * NS_PER_MS);
 	}
 	for (int i = 0; i < 2; i++)

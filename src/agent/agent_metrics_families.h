@@ -1,0 +1,65 @@
+/*
+ * The families of the agent's metrics page: a part of agent_metrics.c. Nobody else includes this.
+ */
+#ifndef BALLAST_AGENT_AGENT_METRICS_FAMILIES_H
+#define BALLAST_AGENT_AGENT_METRICS_FAMILIES_H
+
+#include <stdbool.h>
+
+#include "metrics/registry.h"
+
+enum family {
+	/* By enum agent_change, CPU and memory by turns. */
+	SCHEDULER_REQUESTED_CPU,
+	SCHEDULER_REQUESTED_MEM,
+	SCHEDULER_ACCEPTED_CPU,
+	SCHEDULER_ACCEPTED_MEM,
+	MONITOR_REQUESTED_CPU,
+	MONITOR_REQUESTED_MEM,
+	MONITOR_APPROVED_CPU,
+	MONITOR_APPROVED_MEM,
+	NEONVM_REQUESTED_CPU,
+	NEONVM_REQUESTED_MEM,
+	SCHEDULER_REQUESTS,
+	FULL_DENIALS,
+	PARTIAL_APPROVALS,
+	MONITOR_OUTBOUND,
+	MONITOR_INBOUND,
+	NEONVM_OUTBOUND,
+	RUNNERS,
+	RUNNER_PANICS,
+	RUNNER_STARTS,
+	RUNNER_RESTARTS,
+	NEXT_ACTIONS,
+	/* By enum agent_latency. */
+	SCALING_LATENCY,
+	PLUGIN_LATENCY,
+	MONITOR_LATENCY,
+	NEONVM_LATENCY,
+	PAGE_ERRORS,
+	WATCH_CALLS,
+	WATCH_RELISTS,
+	WATCH_EVENTS,
+	WATCH_ERRORS,
+	WATCH_ALIVE,
+	WATCH_FAILING,
+	BILLING_VMS_PROCESSED,
+	BILLING_VMS_CURRENT,
+	SCALING_EVENTS,
+	/* By enum agent_sender. */
+	BILLING_QUEUE,
+	SCALING_EVENTS_QUEUE,
+	BILLING_SEND_DURATION,
+	SCALING_EVENTS_SEND_DURATION,
+	BILLING_SEND_ERRORS,
+	SCALING_EVENTS_SEND_ERRORS,
+	EVENTS_DROPPED,
+	LOG_LINES_DROPPED,
+	FATAL_ERRORS, /* from here on: late 2023 only */
+	FAMILY_COUNT,
+};
+
+/* What a family is; NULL: the generation doesn't have it. */
+const struct metrics_family_options *agent_metrics_family_options(enum family family, bool late_2023, bool has_billing);
+
+#endif
