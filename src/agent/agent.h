@@ -26,7 +26,8 @@ enum { AGENT_EVENT_QUEUE_EVENTS_MAX = 100 * 1000 * 1000, AGENT_EVENT_QUEUE_BYTES
 struct agent_arguments {
 	const char *config_path;
 	const char *node_name;
-	const char *pod_ip; /* required, used for nothing (1.1) */
+	const char *pod_ip;    /* required, used for nothing (1.1) */
+	const char *host_name; /* in the keys of billing events; not given: the kernel's */
 	const char *kubernetes_host;
 	const char *kubernetes_port;
 	const char *credentials_dir;  /* NULL: the usual one */

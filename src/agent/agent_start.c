@@ -219,6 +219,7 @@ static bool make_reporting(struct agent *agent, struct error *err)
 		.config = &agent->config,
 		.metrics = agent->metrics,
 		.log_sink = agent->log_sink,
+		.host_name = agent->arguments->host_name,
 		.grace_ns = agent->arguments->grace_ns,
 		.queue_events = agent->arguments->event_queue_events,
 		.queue_bytes = agent->arguments->event_queue_bytes,

@@ -223,8 +223,13 @@ static void give_up_clients(struct assembly *assembly)
 /* W5; whoever has no name still bills (generations 4.10). */
 static void read_host_name(struct event_reporting *reporting)
 {
+	const char *given = reporting->options.host_name;
 	char *name = reporting->host_name;
 
+	if (given != NULL && given[0] != '\0') {
+		(void)snprintf(name, sizeof reporting->host_name, "%s", given);
+		return;
+	}
 	if (gethostname(name, sizeof reporting->host_name - 1) == 0 && name[0] != '\0')
 		return;
 	(void)snprintf(name, sizeof reporting->host_name, "unknown-%u",
@@ -334,6 +339,15 @@ bool event_reporting_submit_scaling_event(void *context, const struct scaling_ev
 		report_sink_submit(reporting->scaling_sender.sink, buffer_slice(&json));
 	buffer_destroy(&json);
 	return ok;
+}
+
+bool event_reporting_progress(const struct event_reporting *reporting, enum agent_sender kind, const char *client,
+                              struct report_progress *ret_progress)
+{
+	const struct sender *sender =
+		kind == AGENT_SENDER_BILLING ? &reporting->billing_sender : &reporting->scaling_sender;
+
+	return sender->sink != NULL && report_sink_progress(sender->sink, client, ret_progress);
 }
 
 /* ---- the end ---- */

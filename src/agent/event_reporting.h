@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "net/loop.h"
+#include "report/report_sink.h"
 
 struct event_reporting;
 
@@ -26,6 +27,7 @@ struct event_reporting_options {
 	const struct agent_config *config;
 	struct agent_metrics *metrics;
 	struct log_sink *log_sink;
+	const char *host_name; /* in the keys of billing events (B13); NULL or empty: the kernel's. Copied */
 	uint64_t grace_ns;     /* how long the end may take */
 	uint64_t queue_events; /* bounds of each client's queue; 0: the defaults */
 	uint64_t queue_bytes;
@@ -38,6 +40,10 @@ struct event_reporting_options {
 struct event_reporting *event_reporting_create(const struct event_reporting_options *options, struct error *err);
 /* Queues a copy for each client; fits struct scaling_event_sink. context: the reporting. */
 bool event_reporting_submit_scaling_event(void *context, const struct scaling_event *event, struct error *err);
+
+/* How it goes with the events for one client; false if there is no such client, or billing hasn't begun. */
+bool event_reporting_progress(const struct event_reporting *reporting, enum agent_sender kind, const char *client,
+                              struct report_progress *ret_progress);
 
 /*
  * Makes billing's clients and begins to collect; does nothing where billing isn't configured (generation A). Errors

@@ -245,10 +245,19 @@ static void drop_store(struct cache *cache)
 	}
 }
 
-/* Rather than something that passes: a token that is being replaced, or a server with too much to do. */
+/* Rather than something that passes: a token or a version that is out of date, or a server with too much to do. */
 static bool is_refusal(int status)
 {
-	return status >= 400 && status < 500 && status != 401 && status != 408 && status != 429;
+	switch (status) {
+	case 401:
+	case 408:
+	case 409:
+	case 410:
+	case 429:
+		return false;
+	default:
+		return status >= 400 && status < 500;
+	}
 }
 
 static void on_start_failed(void *context, const struct error *err)

@@ -41,7 +41,7 @@ static void on_drained(void *context)
 }
 
 /* P9: what is under way is answered, within the grace of 10 s; a second signal doesn't wait for that. */
-static void stop(struct extender *extender)
+void extender_stop(struct extender *extender)
 {
 	struct logger logger = extender_logger(extender);
 
@@ -66,7 +66,7 @@ static void on_signal(void *context)
 	struct signalfd_siginfo information;
 
 	while (read(extender->signals, &information, sizeof information) == (ssize_t)sizeof information)
-		stop(extender);
+		extender_stop(extender);
 }
 
 static bool watch_signals(struct extender *extender, struct error *err)
@@ -111,7 +111,7 @@ static bool prepare(struct extender *extender, struct error *err)
 }
 
 /* In the opposite order of the start. */
-static void dismantle(struct extender *extender)
+void extender_dismantle(struct extender *extender)
 {
 	extender_server_destroy(extender->server);
 	tls_files_close(extender->tls);
@@ -121,6 +121,12 @@ static void dismantle(struct extender *extender)
 	kube_client_destroy(extender->kube);
 	metrics_page_stop(extender->metrics_page);
 	extender_metrics_destroy(extender->metrics);
+	loop_timer_stop(extender->loop, &extender->sweep);
+}
+
+/* What prepare made, in the opposite order. */
+static void unprepare(struct extender *extender)
+{
 	if (extender->signal_watch != NULL)
 		loop_watch_stop(extender->signal_watch);
 	if (extender->signals >= 0)
@@ -128,10 +134,8 @@ static void dismantle(struct extender *extender)
 	log_pump_stop(&extender->log_pump);
 	if (extender->log_sink != NULL)
 		log_sink_destroy(extender->log_sink, LOG_LAST_WAIT_MS);
-	if (extender->loop != NULL) {
-		loop_timer_stop(extender->loop, &extender->sweep);
+	if (extender->loop != NULL)
 		loop_destroy(extender->loop);
-	}
 }
 
 /* Before the first byte from the network is read. An old kernel is no reason not to place pods. */
@@ -165,6 +169,8 @@ int extender_run(const struct extender_arguments *arguments)
 	} else if (!start_and_run(&extender, &err)) {
 		extender_fail(&extender, "Main loop failed", &err);
 	}
-	dismantle(&extender);
+	if (extender.loop != NULL)
+		extender_dismantle(&extender);
+	unprepare(&extender);
 	return extender.fatal ? EXTENDER_EXIT_FATAL : EXTENDER_EXIT_OK;
 }

@@ -48,6 +48,16 @@ struct extender {
 struct logger extender_logger(const struct extender *extender);
 /* Logs the line that is the last, and ends the loop: exit status 1. */
 void extender_fail(struct extender *extender, const char *message, const struct error *err);
+
+/*
+ * For whoever runs an extender on a loop of his own (the simulator) instead of extender_run: the struct is zero but for
+ * arguments, loop, log_sink and signals (-1). extender_dismantle comes after extender_start, whatever that said, and
+ * leaves loop and log sink alone.
+ */
+void extender_dismantle(struct extender *extender);
+/* As SIGTERM: ends in good order, then stops the loop. */
+void extender_stop(struct extender *extender);
+
 /* Does the steps of P6 up to the caches; the others follow from the loop. False: extender_fail was called. */
 bool extender_start(struct extender *extender);
 

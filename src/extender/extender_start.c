@@ -70,17 +70,10 @@ static bool check_arguments(struct extender *extender)
 
 /* ---- metrics ---- */
 
-static void sweep(void *context)
-{
-	struct extender *extender = context;
-
-	extender_metrics_sweep(extender->metrics, loop_now_ns(extender->loop));
-	loop_timer_start(extender->loop, &extender->sweep, (uint64_t)EXTENDER_METRICS_SWEEP_S * NS_PER_S, sweep,
-	                 extender);
-}
-
-/* A port that can't be had is no reason to stop (P7); no address is no port (P12). */
-static void start_metrics_page(struct extender *extender)
+/*
+ * A port that can't be had is no reason to stop (P7), and is tried again with each sweep; no address is no port (P12).
+ */
+static void start_metrics_page(struct extender *extender, bool first)
 {
 	const struct extender_flags *flags = &extender->arguments->flags;
 	struct metrics_page_options options = {
@@ -95,9 +88,23 @@ static void start_metrics_page(struct extender *extender)
 		return;
 	if (extender_address_parse(slice_of(flags->metrics_address), &options.address, &err))
 		extender->metrics_page = metrics_page_start(&options, &err);
-	if (extender->metrics_page == NULL)
+	if (extender->metrics_page == NULL && first)
 		log_warn(&options.logger, "Failed to start the metrics port",
 		         log_text("address", flags->metrics_address), log_error_field(&err));
+	if (extender->metrics_page != NULL && !first)
+		log_info(&options.logger, "Started the metrics port after all",
+		         log_text("address", flags->metrics_address));
+}
+
+static void sweep(void *context)
+{
+	struct extender *extender = context;
+
+	extender_metrics_sweep(extender->metrics, loop_now_ns(extender->loop));
+	if (extender->metrics_page == NULL)
+		start_metrics_page(extender, false);
+	loop_timer_start(extender->loop, &extender->sweep, (uint64_t)EXTENDER_METRICS_SWEEP_S * NS_PER_S, sweep,
+	                 extender);
 }
 
 static bool start_metrics(struct extender *extender)
@@ -110,8 +117,9 @@ static bool start_metrics(struct extender *extender)
 		return false;
 	}
 	extender_metrics_follow_log(extender->metrics, extender->log_sink);
-	sweep(extender);
-	start_metrics_page(extender);
+	start_metrics_page(extender, true);
+	loop_timer_start(extender->loop, &extender->sweep, (uint64_t)EXTENDER_METRICS_SWEEP_S * NS_PER_S, sweep,
+	                 extender);
 	return true;
 }
 

@@ -67,6 +67,23 @@ static bool lacks_request(const struct capacity_plan *plan, const struct csi_res
 	return false;
 }
 
+/*
+ * Whether the reservation asks for something that the pod doesn't need any more. No node may have room for that as well:
+ * asked for again and again, it would keep the pod waiting for ever.
+ */
+static bool has_gone_request(const struct capacity_plan *plan, const struct csi_reservation_spec *spec)
+{
+	for (size_t i = 0; i < spec->reservation_requests_count; i++) {
+		bool found = false;
+
+		for (size_t j = 0; j < plan->request_count && !found; j++)
+			found = same_request(&plan->requests[j], &spec->reservation_requests[i]);
+		if (!found)
+			return true;
+	}
+	return false;
+}
+
 /* F18: which of the request's nodes are reserved. */
 static bool match_nodes(const struct request *request, const struct csi_node_requests *node_requests,
                         struct arena *arena, bool **ret_matched, bool *ret_any, struct error *err)
@@ -253,7 +270,7 @@ bool reservation_print_again(const struct request *request, const struct capacit
 
 	object.spec.status = STATUS_REQUESTED;
 	object.spec.has_node_requests = true;
-	if (reason == RESERVATION_LACKS_REQUEST)
+	if (reason == RESERVATION_LACKS_REQUEST || has_gone_request(plan, &reservation->spec))
 		ok = list_requests(plan, arena, &object.spec, err);
 	else
 		ok = clear_reservations(&object.spec, arena, err);
@@ -290,5 +307,6 @@ const char *reservation_reason_text(enum reservation_reason reason)
 
 bool reservation_failure_passes(int http_status)
 {
-	return http_status == 0 || http_status == 408 || http_status == 409 || http_status == 429 || http_status >= 500;
+	return http_status == 0 || http_status == 408 || http_status == 409 || http_status == 410 ||
+	       http_status == 429 || http_status >= 500;
 }

@@ -3,7 +3,7 @@
  * write.
  *
  * Beyond the reference: an ACR of another namespace is left alone (I6), one that lacks a request of the pod's is asked
- * anew (decision 9 of the spec's README).
+ * anew (decision 9 of the spec's README), and one that is asked again is asked for what the pod needs now (I7).
  */
 #ifndef BALLAST_EXTENDER_RESERVATIONS_H
 #define BALLAST_EXTENDER_RESERVATIONS_H
@@ -60,8 +60,8 @@ bool reservation_decide(const struct request *request, const struct capacity_pla
 bool reservation_print_new(const struct request *request, const struct capacity_plan *plan, const char *name,
                            struct arena *arena, struct buffer *out, struct error *err);
 /*
- * Appends the object to PUT (F23): what was read, with the status, the nodes and, for RESERVATION_LACKS_REQUEST, the
- * requests of now; members that we don't know are kept.
+ * Appends the object to PUT (F23): what was read, with the status, the nodes and, for RESERVATION_LACKS_REQUEST or when
+ * the pod doesn't need all of them any more (I7), the requests of now; members that we don't know are kept.
  */
 bool reservation_print_again(const struct request *request, const struct capacity_plan *plan,
                              enum reservation_reason reason,
@@ -71,7 +71,7 @@ bool reservation_print_again(const struct request *request, const struct capacit
 const char *reservation_reason_text(enum reservation_reason reason);
 /*
  * Whether a failed call will pass by itself, so that the answer is "pending" rather than an error (I2): no answer at
- * all (http_status 0), 408, 409, 429, 5xx.
+ * all (http_status 0), 408, 409, 410 (of a version, not of the object), 429, 5xx.
  */
 bool reservation_failure_passes(int http_status);
 

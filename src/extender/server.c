@@ -465,6 +465,16 @@ size_t extender_server_held_bytes(const struct extender_server *server)
 	return server->held_bytes;
 }
 
+uint64_t extender_server_oldest_call_ns(const struct extender_server *server)
+{
+	uint64_t oldest_ns = UINT64_MAX;
+
+	for (const struct extender_call *call = server->first; call != NULL; call = call->next)
+		if (call->filtering && call->leaving == NULL && call->filter_call.started_ns < oldest_ns)
+			oldest_ns = call->filter_call.started_ns;
+	return oldest_ns;
+}
+
 void extender_server_drain(struct extender_server *server, uint64_t timeout_ns, void (*on_drained)(void *context),
                            void *context)
 {

@@ -30,6 +30,8 @@ struct extender_server *extender_server_start(const struct extender_server_optio
 bool extender_server_address(const struct extender_server *server, struct address *ret_address);
 /* What the requests under way hold at present. */
 size_t extender_server_held_bytes(const struct extender_server *server);
+/* When the filter call began that has waited longest for its answer (of the loop's clock); UINT64_MAX: none waits. */
+uint64_t extender_server_oldest_call_ns(const struct extender_server *server);
 /* Stops accepting; requests under way are answered, for at most timeout_ns. Then on_drained comes. */
 void extender_server_drain(struct extender_server *server, uint64_t timeout_ns, void (*on_drained)(void *context),
                            void *context);

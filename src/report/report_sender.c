@@ -316,6 +316,7 @@ void report_sender_submit(struct report_sender *sender, struct slice json)
 	struct error err;
 	bool completed;
 
+	sender->submitted++;
 	if (!report_queue_add(&sender->queue, json, &completed, &err)) {
 		sender->turned_away = true;
 		drop(sender, 1, "The queue of events takes no more: some are lost", &err);

@@ -34,6 +34,7 @@ struct report_sender {
 	uint64_t pass_events, pass_batches;
 	uint64_t push_events;
 	char id[REPORT_ID_BYTES];
+	uint64_t submitted;
 	/* dropped events */
 	uint64_t dropped, dropped_logged;
 	bool drop_was_logged;

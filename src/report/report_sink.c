@@ -59,6 +59,26 @@ void report_sink_submit(struct report_sink *sink, struct slice json)
 		report_sender_submit(&sink->senders[i], json);
 }
 
+bool report_sink_progress(const struct report_sink *sink, const char *client, struct report_progress *ret_progress)
+{
+	for (size_t i = 0; i < sink->sender_count; i++) {
+		const struct report_sender *sender = &sink->senders[i];
+
+		if (strcmp(sender->client.client->name, client) != 0)
+			continue;
+		*ret_progress = (struct report_progress){
+			.submitted = sender->submitted,
+			.waiting = sender->queue.event_count,
+			.dropped = sender->dropped,
+			.pushing = sender->pushing,
+			.push_began_ns = sender->push_began_ns,
+			.push_timeout_ns = sender->client.push_timeout_ns,
+		};
+		return true;
+	}
+	return false;
+}
+
 uint64_t report_sink_queue_size(const struct report_sink *sink, const char *client)
 {
 	for (size_t i = 0; i < sink->sender_count; i++)

@@ -75,6 +75,18 @@ struct report_sink *report_sink_create(struct loop *loop, const struct report_si
 /* Hands an event, one JSON object, to each client's queue. Copies; never waits, never sends from inside. */
 void report_sink_submit(struct report_sink *sink, struct slice json);
 
+/* How it goes with the events for one client. */
+struct report_progress {
+	uint64_t submitted; /* ever; those dropped at once included */
+	uint64_t waiting;   /* those under way included */
+	uint64_t dropped;
+	bool pushing; /* since push_began_ns, on the loop's clock */
+	uint64_t push_began_ns, push_timeout_ns;
+};
+
+/* False if there is no client of that name. */
+bool report_sink_progress(const struct report_sink *sink, const char *client, struct report_progress *ret_progress);
+
 /* Events that wait for the client of that name; 0 if there is none. */
 uint64_t report_sink_queue_size(const struct report_sink *sink, const char *client);
 

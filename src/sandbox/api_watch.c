@@ -22,14 +22,20 @@ static struct loop *loop_of(const struct api_watch *watch)
 	return watch->flow.pending.server->loop;
 }
 
-static void release_watch(struct api_pending *pending)
+/* Nothing more is told: not even a bookmark, which would claim that what came since is known. */
+static void stop_telling(struct api_watch *watch)
 {
-	struct api_watch *watch = (struct api_watch *)(void *)pending;
-
 	object_store_ignore(&watch->observer);
 	loop_timer_stop(loop_of(watch), &watch->bookmark_timer);
 	loop_timer_stop(loop_of(watch), &watch->last_bookmark_timer);
 	loop_timer_stop(loop_of(watch), &watch->end_timer);
+}
+
+static void release_watch(struct api_pending *pending)
+{
+	struct api_watch *watch = (struct api_watch *)(void *)pending;
+
+	stop_telling(watch);
 	api_flow_destroy(&watch->flow);
 	arena_destroy(&watch->wanted.arena);
 	memory_release(watch);
@@ -44,7 +50,7 @@ void api_watch_finish(struct api_pending *pending)
 {
 	struct api_watch *watch = (struct api_watch *)(void *)pending;
 
-	object_store_ignore(&watch->observer);
+	stop_telling(watch);
 	watch->flow.ending = true;
 	api_flow_push(&watch->flow);
 }

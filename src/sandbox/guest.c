@@ -314,6 +314,11 @@ uint64_t guest_monitor_believes_bytes(const struct guest *guest)
 	return vm_monitor_believes_bytes(guest->monitor);
 }
 
+double guest_monitor_believes_cpus(const struct guest *guest)
+{
+	return vm_monitor_believes_cpus(guest->monitor);
+}
+
 struct guest_counters guest_counters(const struct guest *guest)
 {
 	struct vm_monitor_counters monitor = vm_monitor_counters(guest->monitor);

@@ -88,6 +88,7 @@ void guest_set_size(struct guest *guest, uint32_t cpu_milli, uint64_t memory_byt
 enum guest_monitor_state guest_monitor_state(const struct guest *guest);
 /* The memory of the last granted upscale or approved downscale on this connection; 0 before the first. */
 uint64_t guest_monitor_believes_bytes(const struct guest *guest);
+double guest_monitor_believes_cpus(const struct guest *guest); /* of the same message */
 struct guest_counters guest_counters(const struct guest *guest);
 /* An outage: false drops the connection, and the port refuses, until true. */
 void guest_set_monitor_available(struct guest *guest, bool available);

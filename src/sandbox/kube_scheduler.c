@@ -291,6 +291,16 @@ static void on_change(void *context, const struct object_change *change)
 		delete_pod(scheduler, change->after);
 }
 
+/* Those that came before the scheduler did. */
+static void add_present(struct kube_scheduler *scheduler)
+{
+	const struct object_store *store = scheduler->options.store;
+	const struct resource_kind *kind = resource_kind(RESOURCE_PODS);
+
+	for (size_t i = 0; i < object_store_count(store, kind); i++)
+		add_pod(scheduler, object_store_at(store, kind, i));
+}
+
 /* ---- life ---- */
 
 struct kube_scheduler *kube_scheduler_create(struct loop *loop, const struct kube_scheduler_options *options,
@@ -314,6 +324,7 @@ struct kube_scheduler *kube_scheduler_create(struct loop *loop, const struct kub
 	scheduler->context = context;
 	scheduler->observer = (struct object_observer){ .on_change = on_change, .context = scheduler };
 	object_store_observe(options->store, &scheduler->observer);
+	add_present(scheduler);
 	return scheduler;
 }
 

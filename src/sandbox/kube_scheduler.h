@@ -40,8 +40,25 @@ struct kube_scheduler_options {
 	struct faults *faults; /* NULL: none */
 };
 
+struct http_response;
+struct node_choice;
+
+/* A call to the extender that is over, and what was sent with it. Valid during the callback. */
+struct kube_scheduler_call {
+	const char *target; /* "/filter", "/prioritize" */
+	struct slice name_space, name, pod_text;
+	bool node_names;                 /* names were sent, not objects */
+	const struct node_choice *nodes; /* kube_scheduler_internal.h */
+	size_t node_count;
+	uint64_t started_ns;
+	const struct http_response *response;
+	const struct error *failure; /* NULL: the response is complete, of whatever status */
+};
+
 /* Texts are valid during the call. Each may be NULL. */
 struct kube_scheduler_handler {
+	/* Before the answer is looked at. */
+	void (*on_called)(void *context, const struct kube_scheduler_call *call);
 	void (*on_bound)(void *context, struct slice name_space, struct slice name, const char *node);
 	/* An attempt ended without a node; why is for people. */
 	void (*on_unschedulable)(void *context, struct slice name_space, struct slice name, const char *why);

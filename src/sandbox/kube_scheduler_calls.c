@@ -11,6 +11,9 @@ enum {
 	GIVE_UP_MAX_MS = 40,
 };
 
+static const char FILTER[] = "/filter";
+static const char PRIORITIZE[] = "/prioritize";
+
 /* ---- asking ---- */
 
 static bool print_args(struct attempt *attempt, bool names, struct buffer *out, struct error *err)
@@ -63,12 +66,34 @@ static bool call(struct kube_scheduler *scheduler, const char *target, const str
 	address_print_host(&scheduler->options.extender, false, host);
 	memcpy(request.origin.host, host, strlen(host) + 1);
 	buffer_init(&body, REQUEST_BYTES_MAX);
+	scheduler->attempt.started_ns = loop_now_ns(scheduler->loop);
 	if (print_args(&scheduler->attempt, scheduler->options.node_names, &body, err)) {
 		request.body = buffer_slice(&body);
 		scheduler->attempt.exchange = http_client_send(scheduler->client, &request, handler, scheduler, err);
 	}
 	buffer_destroy(&body);
 	return scheduler->attempt.exchange != NULL;
+}
+
+static void tell(struct kube_scheduler *scheduler, const char *target, const struct http_response *response,
+                 const struct error *failure)
+{
+	const struct attempt *attempt = &scheduler->attempt;
+	const struct kube_scheduler_call over = {
+		.target = target,
+		.name_space = slice_of(attempt->pod->name_space),
+		.name = slice_of(attempt->pod->name),
+		.pod_text = attempt->pod_text,
+		.node_names = scheduler->options.node_names,
+		.nodes = attempt->nodes,
+		.node_count = attempt->node_count,
+		.started_ns = attempt->started_ns,
+		.response = response,
+		.failure = failure,
+	};
+
+	if (scheduler->handler.on_called != NULL)
+		scheduler->handler.on_called(scheduler->context, &over);
 }
 
 static bool check_status(const struct http_response *response, const struct error *failure, struct error *err)
@@ -141,6 +166,7 @@ static void on_filtered(void *context, const struct http_response *response, con
 	struct error err;
 
 	scheduler->attempt.exchange = NULL;
+	tell(scheduler, FILTER, response, failure);
 	if (check_status(response, failure, &err) && read_filter(scheduler, response->body, &err)) {
 		scheduler_filtered(scheduler, NULL);
 		return;
@@ -155,7 +181,7 @@ bool scheduler_call_filter(struct kube_scheduler *scheduler, struct error *err)
 
 	scheduler->counters.filter_calls++;
 	scheduler->attempt.pod->seen.filter_calls++;
-	return call(scheduler, "/filter", &HANDLER, err);
+	return call(scheduler, FILTER, &HANDLER, err);
 }
 
 /* ---- prioritize ---- */
@@ -189,6 +215,7 @@ static void on_prioritized(void *context, const struct http_response *response, 
 	struct error err;
 
 	scheduler->attempt.exchange = NULL;
+	tell(scheduler, PRIORITIZE, response, failure);
 	if (check_status(response, failure, &err))
 		(void)read_scores(&scheduler->attempt, response->body, &err);
 	scheduler_prioritized(scheduler);
@@ -199,5 +226,5 @@ bool scheduler_call_prioritize(struct kube_scheduler *scheduler, struct error *e
 	static const struct http_handler HANDLER = { .on_done = on_prioritized };
 
 	scheduler->counters.prioritize_calls++;
-	return call(scheduler, "/prioritize", &HANDLER, err);
+	return call(scheduler, PRIORITIZE, &HANDLER, err);
 }

@@ -41,6 +41,7 @@ struct attempt {
 	struct node_choice *nodes; /* that are feasible so far */
 	size_t node_count;
 	struct http_exchange *exchange;
+	uint64_t started_ns; /* of the exchange */
 };
 
 struct kube_scheduler {

@@ -95,7 +95,7 @@ static bool add_disk(struct object_store *store, const struct drive_plan *plan, 
 	name_disk(group, "lvg", index);
 	pod_node_name(node, plan->node);
 	if (plan->group[0] != '\0')
-		(void)snprintf(labels, LABEL_BYTES, ",\"" STORAGE_GROUP_LABEL "\":\"%s\"", plan->group);
+		(void)snprintf(labels, LABEL_BYTES, ",\"" STORAGE_LABEL_GROUP "\":\"%s\"", plan->group);
 	if (!find_node_id(store, node, id, err) ||
 	    !storage_add(
 		    store, arena, NULL, err,
@@ -170,7 +170,7 @@ static void print_label(const struct pod_volume *volume, char text[LABEL_BYTES])
 {
 	text[0] = '\0';
 	if (volume->group[0] != '\0')
-		(void)snprintf(text, LABEL_BYTES, "\"" STORAGE_GROUP_LABEL "\":\"%s\"", volume->group);
+		(void)snprintf(text, LABEL_BYTES, "\"" STORAGE_LABEL_GROUP "\":\"%s\"", volume->group);
 }
 
 static bool add_claim(struct object_store *store, const struct pod_volume *volume, int64_t size_bytes,
@@ -268,7 +268,7 @@ static bool is_right_disk(const struct json_node *drive, const struct pod_volume
 	enum storage_type type;
 
 	if (!slice_equal_text(storage_text(drive, "/spec/NodeId"), id) ||
-	    !slice_equal_text(storage_label(drive, "labels", STORAGE_GROUP_LABEL), volume->group) ||
+	    !slice_equal_text(storage_label(drive, "labels", STORAGE_LABEL_GROUP), volume->group) ||
 	    !storage_type_parse(storage_text(drive, "/spec/Type"), &type))
 		return false;
 	return volume->type == STORAGE_ANY || type == disk_type(volume->type);

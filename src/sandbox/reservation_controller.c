@@ -224,6 +224,15 @@ static void on_change(void *context, const struct object_change *change)
 		enqueue(context, change->after->name);
 }
 
+/* Those that came before the controller did. */
+static void enqueue_present(struct reservation_controller *controller)
+{
+	const struct resource_kind *kind = resource_kind(RESOURCE_RESERVATIONS);
+
+	for (size_t i = 0; i < object_store_count(controller->store, kind); i++)
+		enqueue(controller, object_store_at(controller->store, kind, i)->name);
+}
+
 /* ---- the operator's sweep ---- */
 
 /* Whether the reservation's pod is gone, or runs (D6). */
@@ -289,6 +298,7 @@ struct reservation_controller *reservation_controller_create(struct loop *loop,
 	object_store_observe(controller->store, &controller->observer);
 	loop_timer_start(loop, &controller->sweep_timer, scaled_ns(controller, RESERVATION_SWEEP_MS), sweep,
 	                 controller);
+	enqueue_present(controller);
 	return controller;
 }
 

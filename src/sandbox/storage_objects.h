@@ -17,7 +17,7 @@
 #include "sandbox/reservation_planner.h"
 
 #define STORAGE_PROVISIONER "csi-baremetal"
-#define STORAGE_GROUP_LABEL "drive.csi-baremetal.dell.com/storage-group"
+#define STORAGE_LABEL_GROUP "drive.csi-baremetal.dell.com/storage-group"
 #define STORAGE_SELECTED_NODE "volume.kubernetes.io/selected-node"
 
 enum { STORAGE_ARENA_BYTES = 256 * 1024 * 1024 };

@@ -247,6 +247,13 @@ uint64_t vm_monitor_believes_bytes(const struct vm_monitor *monitor)
 	return current == NULL ? 0 : current->believes_bytes;
 }
 
+double vm_monitor_believes_cpus(const struct vm_monitor *monitor)
+{
+	const struct monitor_connection *current = monitor_current(monitor);
+
+	return current == NULL ? 0 : current->believes_cpus;
+}
+
 uint64_t vm_monitor_threshold_now_bytes(const struct vm_monitor *monitor)
 {
 	const struct monitor_connection *current = monitor_current(monitor);

@@ -75,6 +75,8 @@ void vm_monitor_set_available(struct vm_monitor *monitor, bool available);
 enum vm_monitor_presence vm_monitor_presence(const struct vm_monitor *monitor);
 /* The memory of the last upscale or agreed downscale on this connection; 0 before the first. */
 uint64_t vm_monitor_believes_bytes(const struct vm_monitor *monitor);
+/* The vCPUs of that same message: a real one doesn't look at them. */
+double vm_monitor_believes_cpus(const struct vm_monitor *monitor);
 /* The threshold on this connection; 0 without one. */
 uint64_t vm_monitor_threshold_now_bytes(const struct vm_monitor *monitor);
 /* The cache's size. Postgres keeps it when the connection ends. */

@@ -222,6 +222,7 @@ static void downscale(struct monitor_connection *connection, const struct vm_mon
 		++*counter;
 		if (agreed) {
 			connection->believes_bytes = request->memory_bytes;
+			connection->believes_cpus = request->cpus;
 			if (connection->state.manages_cache)
 				monitor->cache_bytes = connection->state.cache_bytes;
 		}
@@ -246,6 +247,7 @@ static void upscale(struct monitor_connection *connection, const struct vm_monit
 	}
 	monitor->counters.upscales++;
 	connection->believes_bytes = request->memory_bytes;
+	connection->believes_cpus = request->cpus;
 	if (connection->state.manages_cache)
 		monitor->cache_bytes = connection->state.cache_bytes;
 	monitor_tell(monitor, "monitor learned of %lu MiB", mib);

@@ -36,6 +36,7 @@ struct monitor_connection {
 
 	struct vm_monitor_state state;
 	uint64_t believes_bytes;
+	double believes_cpus;
 	uint64_t next_id; /* of its own messages */
 	bool has_asked;   /* for more, at asked_ns */
 	uint64_t asked_ns;

@@ -86,7 +86,8 @@ static bool read_by_type(struct slice text, struct slice type, struct arena *are
 			return false;
 		request = (struct vm_monitor_request){ .kind = VM_MONITOR_DOWNSCALE,
 			                               .id = downscale.id,
-			                               .memory_bytes = downscale.content.target.mem_bytes };
+			                               .memory_bytes = downscale.content.target.mem_bytes,
+			                               .cpus = downscale.content.target.cpu };
 	} else if (slice_equal_text(type, "UpscaleNotification")) {
 		struct monitor_upscale_notification upscale;
 
@@ -94,7 +95,8 @@ static bool read_by_type(struct slice text, struct slice type, struct arena *are
 			return false;
 		request = (struct vm_monitor_request){ .kind = VM_MONITOR_UPSCALE,
 			                               .id = upscale.id,
-			                               .memory_bytes = upscale.content.granted.mem_bytes };
+			                               .memory_bytes = upscale.content.granted.mem_bytes,
+			                               .cpus = upscale.content.granted.cpu };
 	} else if (slice_equal_text(type, "InvalidMessage") || slice_equal_text(type, "InternalError")) {
 		struct monitor_error_message complaint;
 

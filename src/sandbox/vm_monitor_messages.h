@@ -36,6 +36,7 @@ struct vm_monitor_request {
 	enum vm_monitor_request_kind kind;
 	uint64_t id;
 	uint64_t memory_bytes; /* of a downscale and an upscale */
+	double cpus;           /* likewise; a real one doesn't look at them */
 };
 
 /* False for anything that the original would drop the connection for. */

@@ -186,18 +186,31 @@ static void enqueue(struct volume_provisioner *provisioner, const struct stored_
 	follow_first(provisioner);
 }
 
-static void on_change(void *context, const struct object_change *change)
+static void look_at(struct volume_provisioner *provisioner, const struct stored_object *object)
 {
 	struct storage_claim claim;
 	struct arena arena;
 	struct error err;
 
-	if (change->after->kind != resource_kind(RESOURCE_CLAIMS) || change->type == OBJECT_DELETED)
-		return;
 	arena_init(&arena, STORAGE_ARENA_BYTES);
-	if (storage_read_claim(change->after, &arena, &claim, &err) && wants_volume(&claim))
-		enqueue(context, change->after);
+	if (storage_read_claim(object, &arena, &claim, &err) && wants_volume(&claim))
+		enqueue(provisioner, object);
 	arena_destroy(&arena);
+}
+
+static void on_change(void *context, const struct object_change *change)
+{
+	if (change->after->kind == resource_kind(RESOURCE_CLAIMS) && change->type != OBJECT_DELETED)
+		look_at(context, change->after);
+}
+
+/* Claims that came before the provisioner did. */
+static void look_at_present(struct volume_provisioner *provisioner)
+{
+	const struct resource_kind *kind = resource_kind(RESOURCE_CLAIMS);
+
+	for (size_t i = 0; i < object_store_count(provisioner->store, kind); i++)
+		look_at(provisioner, object_store_at(provisioner->store, kind, i));
 }
 
 /* ---- life ---- */
@@ -219,6 +232,7 @@ struct volume_provisioner *volume_provisioner_create(struct loop *loop, struct o
 	provisioner->context = context;
 	provisioner->observer = (struct object_observer){ .on_change = on_change, .context = provisioner };
 	object_store_observe(store, &provisioner->observer);
+	look_at_present(provisioner);
 	return provisioner;
 }
 

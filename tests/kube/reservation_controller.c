@@ -23,7 +23,7 @@
 #include "sandbox/reservation_planner.h"
 
 #define GROUP "/apis/csi-baremetal.dell.com/v1"
-#define STORAGE_GROUP_LABEL "drive.csi-baremetal.dell.com/storage-group"
+#define STORAGE_LABEL_GROUP "drive.csi-baremetal.dell.com/storage-group"
 #define SELECTED_NODE "volume.kubernetes.io/selected-node"
 
 enum {
@@ -225,7 +225,7 @@ static void read_input(struct controller *controller, const struct json_node *re
 		*capacity = (struct planner_capacity){
 			.name = text_at(item, "/metadata/name"),
 			.node = text_at(item, "/spec/NodeId"),
-			.group = map_value(item, "/metadata/labels", STORAGE_GROUP_LABEL),
+			.group = map_value(item, "/metadata/labels", STORAGE_LABEL_GROUP),
 			.size_bytes = integer_at(item, "/spec/Size"),
 		};
 		if (storage_type_parse(text_at(item, "/spec/storageClass"), &capacity->type))

@@ -21,6 +21,6 @@ check() {
 	echo "$*: $first"
 }
 
-check --hours 0.3
-check --hours 0.2 --memory
-check --hours 0.2 --tls
+check --hours 0.12
+check --hours 0.08 --memory
+check --hours 0.08 --tls

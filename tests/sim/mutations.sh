@@ -40,7 +40,7 @@ try() {
 	link_command | sed -e "s, -o ballast-sim , $folder/mutant.o -o $folder/ballast-sim ," >"$folder/link"
 	(cd "$build" && sh "$folder/compile" && sh "$folder/link") >"$folder/log" 2>&1 || { cat "$folder/log"; return 1; }
 	# shellcheck disable=SC2086 # several words
-	"$folder/ballast-sim" $arguments >"$folder/out" 2>&1 || :
+	"$folder/ballast-sim" --pods 0 $arguments >"$folder/out" 2>&1 || :
 	caught=$(sed -n 's/^BROKEN .*: invariant "\([^"]*\)".*/\1/p' "$folder/out" | head -n 1)
 	rm -f "$folder/ballast-sim"
 	if [ "$caught" = "$invariant" ]; then
@@ -52,16 +52,32 @@ try() {
 	return 1
 }
 
-failures=0
-count=0
-for patch in "$root"/tests/sim/mutations/*.patch; do
-	wanted=$([ $# -eq 0 ] && echo yes || :)
-	for name in "$@"; do
-		case $(basename "$patch") in *"$name"*) wanted=yes ;; esac
+# chosen [NAME...]: the patches to try, one a line.
+chosen() {
+	for patch in "$root"/tests/sim/mutations/*.patch; do
+		[ $# -gt 0 ] || echo "$patch"
+		for name in "$@"; do
+			case $(basename "$patch") in *"$name"*) echo "$patch" ;; esac
+		done
 	done
-	[ "$wanted" = yes ] || continue
-	count=$((count + 1))
-	try "$patch" || failures=$((failures + 1))
+}
+
+# lane NUMBER: every so many-th of the chosen ones; each that fails makes a line in a file.
+lane() {
+	awk "NR % $lanes == $1" "$work/chosen" | while read -r patch; do
+		try "$patch" || basename "$patch" >>"$work/failed.$1"
+	done
+}
+
+chosen "$@" >"$work/chosen"
+lanes=$(nproc)
+number=0
+while [ $number -lt "$lanes" ]; do
+	lane $number &
+	number=$((number + 1))
 done
+wait
+count=$(wc -l <"$work/chosen")
+failures=$(cat "$work"/failed.* 2>/dev/null | wc -l)
 echo "$count mistakes, $failures not caught as stated"
 [ "$count" -gt 0 ] && [ "$failures" -eq 0 ]

@@ -16,6 +16,8 @@ enum {
 	PARTITION_HIGH_MS = 90000,
 	FAIL_WITHIN = 400, /* allocations or calls */
 	AGENT_NET = 3,     /* 10.3.0.x */
+	SMALL_QUEUES = 6,  /* one agent in so many has one */
+	SMALL_QUEUE_EVENTS = 30,
 };
 
 /* ---- what is the agent's own ---- */
@@ -57,6 +59,7 @@ static void watch_turn(void *context, bool begins)
 		self->turns_this_second++;
 	} else {
 		leave(self);
+		sim_agent_note_bills(self);
 	}
 }
 
@@ -83,6 +86,7 @@ static void free_process(struct sim_agent *self, bool had_started)
 	self->loop = NULL;
 	leave(self);
 	self->agent = (struct agent){ .arguments = NULL };
+	self->life = NULL;
 	self->runs = false;
 	if (sim_world_leaked_sockets(world) > 0)
 		simulation_broken(self->simulation, "descriptors", "%s left %zu sockets behind", self->name,
@@ -93,6 +97,23 @@ static void free_process(struct sim_agent *self, bool had_started)
 	if (self->blocks != 0)
 		simulation_broken(self->simulation, "memory", "%s left %ld blocks of memory behind", self->name,
 		                  self->blocks);
+}
+
+/* A name for this life of the agent, which its events carry, and a configuration with it. */
+static bool begin_life(struct sim_agent *self, struct error *err)
+{
+	const struct sim_torture *torture = simulation_options(self->simulation)->torture;
+
+	/* Torture's children share the folder, and each has lives of its own. */
+	(void)snprintf(self->config_path, sizeof self->config_path, "%s/%s-%ld.json", self->options.setup->folder,
+	               self->name, sim_torture_is_child(torture) ? (long)getpid() : 0);
+	(void)snprintf(self->life_name, sizeof self->life_name, "%s-%u", self->name, self->counts->starts);
+	self->life =
+		sim_life_begin(sim_receiver_bills(self->options.receiver), self->life_name, loop_wall_ns(self->loop));
+	if (self->life != NULL && self->arguments.event_queue_events != 0)
+		sim_life_bound(self->life, self->arguments.event_queue_events);
+	return self->life != NULL &&
+	       sim_receiver_write_config(self->options.setup, self->life_name, self->config_path, err);
 }
 
 static bool start_process(struct sim_agent *self, struct error *err)
@@ -114,7 +135,7 @@ static bool start_process(struct sim_agent *self, struct error *err)
 		self->log_sink = log_sink_create(self->log_descriptor, LOG_FORMAT_JSON, LOG_INFO, LOG_RING_BYTES,
 		                                 wall_ns, self->loop, err);
 	leave(self);
-	if (self->loop == NULL || (self->log_descriptor >= 0 && self->log_sink == NULL)) {
+	if (self->loop == NULL || (self->log_descriptor >= 0 && self->log_sink == NULL) || !begin_life(self, err)) {
 		free_process(self, false);
 		return false;
 	}
@@ -138,9 +159,18 @@ static void start_later(struct sim_agent *self)
 			NS_PER_MS;
 }
 
+static void end_life(struct sim_agent *self, bool in_good_order)
+{
+	uint64_t took_ns = simulation_now_ns(self->simulation) - self->told_to_end_ns;
+
+	if (self->life != NULL)
+		sim_life_end(self->life, in_good_order && took_ns < (uint64_t)(AGENT_GRACE_S - 1) * NS_PER_S);
+}
+
 static void crash(struct sim_agent *self, enum sim_crash how)
 {
 	self->counts->crashes++;
+	end_life(self, false);
 	loop_sim_crash(self->loop, how);
 	free_process(self, true);
 	start_later(self);
@@ -158,6 +188,7 @@ static void end_process(struct sim_agent *self)
 		self->counts->orderly_ends++;
 	if (!fatal && !self->ending)
 		simulation_broken(self->simulation, "lives", "%s ended and nobody asked it to", self->name);
+	end_life(self, !fatal);
 	loop_sim_crash(self->loop, SIM_CRASH_END);
 	free_process(self, true);
 	start_later(self);
@@ -200,17 +231,23 @@ static struct loop *pick_peer(struct sim_agent *self, struct rng *rng)
 static void step_clock(struct sim_agent *self, int64_t by_ns)
 {
 	loop_sim_step_clock(self->loop, by_ns);
+	if (self->life != NULL)
+		sim_life_clock_set(self->life);
 	self->clock_error_ns += by_ns;
 }
 
-static void disturb(void *context, struct simulation *simulation, struct rng *rng)
+static const char *const MISFORTUNES[] = { "crash",      "freeze",          "partition", "partition",
+	                                   "step-clock", "told-to-end",     "cut",       "cut",
+	                                   "cut",        "fail-allocation", "fail-call", NULL };
+
+static void strike(void *context, struct simulation *simulation, unsigned misfortune, struct rng *rng)
 {
 	struct sim_agent *self = context;
 	uint64_t now_ns = simulation_now_ns(simulation);
 
 	if (!self->runs)
 		return;
-	switch (rng_between(rng, 0, 11)) {
+	switch (misfortune) {
 	case 0:
 		if (rng_between(rng, 0, self->patience) == 0)
 			crash(self, (enum sim_crash)rng_between(rng, 0, 3));
@@ -233,16 +270,19 @@ static void disturb(void *context, struct simulation *simulation, struct rng *rn
 		if (rng_between(rng, 0, self->patience) != 0)
 			return;
 		sim_world_note(simulation_world(simulation), "%s: is told to end", self->name);
+		if (!self->ending)
+			self->told_to_end_ns = now_ns;
 		self->ending = true;
 		enter(self);
 		agent_stop(&self->agent);
 		leave(self);
+		sim_agent_note_bills(self);
 		return;
-	case 6:
+	case 9:
 		if (simulation_options(simulation)->memory)
 			self->fail_allocation_in = rng_between(rng, 1, FAIL_WITHIN);
 		return;
-	case 7:
+	case 10:
 		if (simulation_options(simulation)->memory) {
 			self->counts->failed_calls++;
 			loop_sim_fail_call(self->loop, rng_between(rng, 1, FAIL_WITHIN));
@@ -294,13 +334,13 @@ static bool set_texts(struct sim_agent *self, struct error *err)
 	(void)snprintf(self->ip, sizeof self->ip, "10.%d.0.%u", AGENT_NET, 1 + self->options.node);
 	address_print_host(&api, false, self->api_host);
 	(void)snprintf(self->api_port, sizeof self->api_port, "%u", (unsigned)api.port);
-	(void)snprintf(self->config_path, sizeof self->config_path, "%s/config.json", self->options.setup->folder);
 	(void)snprintf(self->credentials_dir, sizeof self->credentials_dir, "%s/serviceaccount",
 	               self->options.setup->folder);
 	self->arguments = (struct agent_arguments){
 		.config_path = self->config_path,
 		.node_name = self->node,
 		.pod_ip = self->ip,
+		.host_name = self->life_name,
 		.kubernetes_host = self->api_host,
 		.kubernetes_port = self->api_port,
 		.credentials_dir = self->credentials_dir,
@@ -308,6 +348,8 @@ static bool set_texts(struct sim_agent *self, struct error *err)
 		.listen_address = self->ip,
 		.api_qps = AGENT_API_QPS,
 		.api_burst = AGENT_API_BURST,
+		.event_queue_events = self->small_queue ? SMALL_QUEUE_EVENTS : 0,
+		.grace_ns = (uint64_t)AGENT_GRACE_S * NS_PER_S,
 		.log_level = LOG_INFO,
 		.log_format = LOG_FORMAT_JSON,
 	};
@@ -322,9 +364,10 @@ bool sim_agent_create(struct simulation *simulation, const struct sim_agent_opti
 {
 	struct sim_agent *self = memory_allocate(sizeof *self);
 	struct sim_actor actor = {
-		.name = "agent",
+		.name = self == NULL ? "" : self->name,
 		.context = self,
-		.disturb = disturb,
+		.misfortunes = MISFORTUNES,
+		.strike = strike,
 		.calm = calm,
 		.check = check,
 		.check_second = sim_agent_check_second,
@@ -339,6 +382,7 @@ bool sim_agent_create(struct simulation *simulation, const struct sim_agent_opti
 	/* In some runs processes are killed often, in others hardly ever: then they get old. */
 	self->patience = (unsigned)rng_between(sim_world_rng(simulation_world(simulation)), 1, 10);
 	self->options = *options;
+	self->small_queue = rng_between(sim_world_rng(simulation_world(simulation)), 0, SMALL_QUEUES) == 0;
 	if (!set_texts(self, err) || !simulation_add(simulation, &actor)) {
 		memory_release(self);
 		return false;

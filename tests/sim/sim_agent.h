@@ -11,6 +11,7 @@
 
 #include "sandbox/agent_setup.h"
 #include "sim_cluster.h"
+#include "sim_receiver.h"
 #include "simulation.h"
 
 struct sim_agent_counts {
@@ -28,6 +29,7 @@ struct sim_agent_options {
 	unsigned node; /* 0: node-a */
 	const struct agent_setup *setup;
 	struct sim_cluster *cluster;
+	struct sim_receiver *receiver;
 	struct sim_agent_counts *counts; /* zero; complete when the simulation has ended */
 };
 

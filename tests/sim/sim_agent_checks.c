@@ -12,6 +12,7 @@ enum {
 	TURNS_MAX = 2000,      /* in one second, of 500 VMs even */
 	QUIET_TURNS_MAX = 500, /* when all is quiet; seen: 200 */
 	BLOCKS_SLACK = 400,    /* caches and pools that fill up */
+	BLOCKS_PER_VM = 120,   /* that came since; seen: 85 */
 	SOCKETS_FIXED = 3 + 2 + 8 + 8,
 	SOCKETS_PER_VM = 4, /* the monitor's, two pages' */
 	TIMERS_FIXED = 40,
@@ -130,6 +131,16 @@ static void check_pods(struct sim_agent *self)
 	}
 }
 
+/* Spec agent-runtime 9.4. */
+static void check_scheduler(struct sim_agent *self)
+{
+	const struct scheduler_peer *scheduler = scheduler_tracking_current(self->agent.schedulers);
+
+	if (scheduler == NULL || !sim_cluster_may_ask(self->options.cluster, scheduler->name))
+		simulation_broken(self->simulation, "scheduler", "%s asks %s, which isn't the newest that is ready",
+		                  self->name, scheduler == NULL ? "no scheduler" : scheduler->name);
+}
+
 void sim_agent_check(void *context, struct simulation *simulation)
 {
 	(void)context;
@@ -149,8 +160,13 @@ void sim_agent_check_second(void *context, struct simulation *simulation)
 		                  (unsigned long long)self->turns_this_second);
 	self->turns_this_second = 0;
 	check_runners(self);
-	if (self->runs && self->agent.supervisor != NULL && !self->agent.stopping)
-		check_pods(self);
+	if (!self->runs || self->agent.supervisor == NULL || self->agent.stopping)
+		return;
+	check_pods(self);
+	if (!quiet)
+		return;
+	check_scheduler(self);
+	sim_agent_check_view(self);
 }
 
 /* ---- when all is quiet ---- */
@@ -159,6 +175,7 @@ void sim_agent_check_settled(void *context, struct simulation *simulation)
 {
 	struct sim_agent *self = context;
 	unsigned vms = sim_cluster_vms_on_node(self->options.cluster, self->options.node);
+	unsigned more_vms;
 	size_t sockets, timers;
 
 	if (!self->runs)
@@ -169,11 +186,16 @@ void sim_agent_check_settled(void *context, struct simulation *simulation)
 		simulation_broken(simulation, "descriptors", "%s has %zu sockets open", self->name, sockets);
 	if (timers > TIMERS_FIXED + (size_t)vms * TIMERS_PER_VM)
 		simulation_broken(simulation, "timers", "%s has %zu timers running", self->name, timers);
-	if (self->quiet_checks++ == 0)
+	if (self->quiet_checks++ == 0) {
 		self->first_quiet_blocks = (unsigned long)self->blocks;
-	else if (self->blocks > (long)(self->first_quiet_blocks + BLOCKS_SLACK))
+		self->first_quiet_vms = vms;
+	}
+	more_vms = vms > self->first_quiet_vms ? vms - self->first_quiet_vms : 0;
+	if (self->blocks > (long)(self->first_quiet_blocks + BLOCKS_SLACK + more_vms * BLOCKS_PER_VM))
 		simulation_broken(simulation, "memory", "%s has %ld blocks of memory, and %lu when it was quiet first",
 		                  self->name, self->blocks, self->first_quiet_blocks);
+	if (self->life != NULL)
+		sim_life_check_settled(self->life);
 	if (sockets > self->counts->quiet_sockets)
 		self->counts->quiet_sockets = sockets;
 	if (timers > self->counts->quiet_timers)

@@ -24,11 +24,15 @@ struct sim_agent {
 	bool ending; /* told to end in good order */
 	uint64_t start_again_ns;
 	unsigned patience; /* of those who kill processes */
+	bool small_queue;  /* for events */
 	int64_t clock_error_ns;
 	uint64_t frozen_until_ns;
 	struct loop *loop;
 	struct log_sink *log_sink;
 	struct agent agent;
+	struct sim_life *life; /* of the process, for its bills; NULL: none */
+	char life_name[SIM_LIFE_NAME_BYTES];
+	uint64_t told_to_end_ns;
 
 	/* What is counted as its own: while its code runs. */
 	unsigned long blocks_before; /* of the process at large, when its code began to run */
@@ -40,8 +44,14 @@ struct sim_agent {
 	bool is_missing;
 	unsigned quiet_checks;
 	unsigned long first_quiet_blocks;
+	unsigned first_quiet_vms;
 	struct sim_agent_counts *counts;
 };
+
+/* Once a second, when it must have heard of everything: whether it looks after the right VMs. */
+void sim_agent_check_view(struct sim_agent *self);
+/* After each of its turns: sim_agent_bills.c. */
+void sim_agent_note_bills(struct sim_agent *self);
 
 /* Of struct sim_actor; context: the agent. */
 void sim_agent_check(void *context, struct simulation *simulation);

@@ -10,11 +10,14 @@
 
 #include <stdbool.h>
 
+#include "base/slice.h"
 #include "sandbox/control_plane.h"
 #include "sandbox/guest.h"
 #include "sandbox/scheduler_plugin.h"
 #include "sandbox/workload.h"
 #include "simulation.h"
+
+enum { SIM_CLUSTER_AGENTS = 3 };
 
 struct sim_cluster;
 
@@ -29,6 +32,12 @@ const struct workload *sim_cluster_workload(const struct sim_cluster *cluster);
 unsigned sim_cluster_agent_count(const struct sim_cluster *cluster);
 /* VMs that the agent of this node must scale. */
 unsigned sim_cluster_vms_on_node(const struct sim_cluster *cluster, unsigned node);
+/* VMs that the agent of this node must see and bill: also those that it must not scale. */
+unsigned sim_cluster_vms_billed_on_node(const struct sim_cluster *cluster, unsigned node);
+/* Whether the VM of that name is one of those. */
+bool sim_cluster_is_billed_on_node(const struct sim_cluster *cluster, struct slice name, unsigned node);
+/* Whether agents may ask the scheduler pod of that name, now that all have heard of all of them. */
+bool sim_cluster_may_ask(const struct sim_cluster *cluster, const char *scheduler_pod);
 struct control_plane_counters sim_cluster_api_counters(const struct sim_cluster *cluster);
 
 /*
@@ -42,6 +51,7 @@ struct sim_cluster_counts {
 	unsigned patches, short_permits;
 	unsigned api_outages, api_errors, compactions, ended_watches, webhook_outages;
 	unsigned plugin_outages, monitor_outages, page_faults, monitor_faults, vm_restarts;
+	unsigned vm_stops, vm_deletions, vm_migrations, scheduler_changes, late_patches;
 	unsigned settled_checks;
 };
 

@@ -1,7 +1,5 @@
 #include "sim_cluster_internal.h"
 
-static const char SCHEDULER_POD[] = "autoscale-scheduler-6f7d9c5b8-q2w3e";
-
 enum {
 	OUTAGE_LOW_MS = 200,
 	OUTAGE_HIGH_MS = 25000,
@@ -17,13 +15,13 @@ static uint64_t time_in(struct sim_cluster *cluster, struct rng *rng, uint64_t m
 
 /* ---- the API server ---- */
 
-static void disturb_api(struct sim_cluster *cluster, struct rng *rng)
+static void strike_api(struct sim_cluster *cluster, unsigned misfortune, struct rng *rng)
 {
 	static const int STATUSES[] = { 409, 410, 500, 503, 504 };
 	struct sim_world *world = simulation_world(cluster->simulation);
 	unsigned count = (unsigned)rng_between(rng, 1, REFUSALS_MAX);
 
-	switch (rng_between(rng, 0, 7)) {
+	switch (misfortune) {
 	case 0:
 		sim_world_note(world, "api: restarts");
 		cluster->api_away = true;
@@ -67,57 +65,17 @@ static void disturb_api(struct sim_cluster *cluster, struct rng *rng)
 	}
 }
 
-/* ---- the plugin ---- */
-
-static void set_plugin_ready(struct sim_cluster *cluster, bool ready)
-{
-	struct error err;
-
-	(void)control_plane_set_pod_ready(cluster->plane, "kube-system", SCHEDULER_POD, ready, &err);
-}
-
-/* Its pod may be seen not ready, or the agents may find out by themselves. */
-static void disturb_plugin(struct sim_cluster *cluster, struct rng *rng)
-{
-	struct error err;
-
-	sim_world_note(simulation_world(cluster->simulation), "plugin: restarts");
-	cluster->plugin_away = true;
-	cluster->plugin_back_ns = time_in(cluster, rng, OUTAGE_HIGH_MS);
-	cluster->counts.plugin_outages++;
-	if (rng_between(rng, 0, 2) == 0)
-		set_plugin_ready(cluster, false);
-	(void)scheduler_plugin_set_available(cluster->plugin, false, &err);
-}
-
 /* ---- guests ---- */
 
-/* Its pod fails: a new one, with another name, takes its place. Not on the full node: the other VM may take its capacity. */
-static void restart_vm(struct sim_vm *vm)
-{
-	struct sim_cluster *cluster = vm->cluster;
-	struct error err;
-
-	if (cluster->workload->has_full_node && vm->node == 1)
-		return;
-	sim_world_note(simulation_world(cluster->simulation), "vm %s: its pod fails", vm->name);
-	if (!control_plane_restart_vm(cluster->plane, vm->name, &err))
-		return; /* it has none at the moment */
-	cluster->counts.vm_restarts++;
-	vm->has_booted = false;
-	vm->monitor_away = false; /* it comes back with the pod */
-	guest_set_monitor_available(vm->guest, false);
-}
-
-static void disturb_guest(struct sim_cluster *cluster, struct rng *rng)
+static void strike_guest(struct sim_cluster *cluster, unsigned misfortune, struct rng *rng)
 {
 	struct sim_vm *vm = &cluster->vms[rng_between(rng, 0, cluster->workload->options.vms)];
 	struct sim_world *world = simulation_world(cluster->simulation);
 
-	switch (rng_between(rng, 0, 4)) {
-	case 0:
-		restart_vm(vm);
+	if (vm->is_deleted || vm->is_stopped)
 		return;
+	switch (misfortune) {
+	case 0:
 	case 1:
 		sim_world_note(world, "vm %s: the monitor restarts", vm->name);
 		vm->monitor_away = true;
@@ -156,11 +114,11 @@ static void disturb_guest(struct sim_cluster *cluster, struct rng *rng)
 
 /* ---- any of them ---- */
 
-static void disturb_loop(struct sim_cluster *cluster, struct rng *rng)
+static void strike_loop(struct sim_cluster *cluster, unsigned misfortune, struct rng *rng)
 {
 	struct loop *loop = sim_cluster_loop(cluster, (unsigned)rng_between(rng, 0, sim_cluster_loop_count(cluster)));
 
-	switch (rng_between(rng, 0, 4)) {
+	switch (misfortune) {
 	case 0:
 		loop_sim_freeze(loop, time_in(cluster, rng, FREEZE_HIGH_MS));
 		return;
@@ -176,28 +134,25 @@ static void disturb_loop(struct sim_cluster *cluster, struct rng *rng)
 	}
 }
 
-void sim_cluster_disturb(void *context, struct simulation *simulation, struct rng *rng)
+const char *const SIM_CLUSTER_MISFORTUNES[] = {
+	"api-restart",    "api-429",         "api-error",       "api-error", "api-forgets", "api-ends-watches",
+	"api-webhook",    "monitor-restart", "monitor-restart", "bad-page",  "ill-monitor", "peer-freeze",
+	"peer-partition", "peer-clock",      "peer-cut",        NULL,
+};
+
+enum { FIRST_OF_GUESTS = 7, FIRST_OF_LOOPS = 11 };
+
+void sim_cluster_strike(void *context, struct simulation *simulation, unsigned misfortune, struct rng *rng)
 {
 	struct sim_cluster *cluster = context;
 
 	(void)simulation;
-	switch (rng_between(rng, 0, 5)) {
-	case 0:
-	case 1:
-		if (!cluster->api_away)
-			disturb_api(cluster, rng);
-		return;
-	case 2:
-		if (!cluster->plugin_away)
-			disturb_plugin(cluster, rng);
-		return;
-	case 3:
-		disturb_guest(cluster, rng);
-		return;
-	default:
-		disturb_loop(cluster, rng);
-		return;
-	}
+	if (misfortune >= FIRST_OF_LOOPS)
+		strike_loop(cluster, misfortune - FIRST_OF_LOOPS, rng);
+	else if (misfortune >= FIRST_OF_GUESTS)
+		strike_guest(cluster, misfortune - FIRST_OF_GUESTS, rng);
+	else if (!cluster->api_away)
+		strike_api(cluster, misfortune, rng);
 }
 
 /* ---- back to normal ---- */
@@ -222,8 +177,6 @@ static void restore_guest(struct sim_vm *vm, uint64_t now_ns)
 
 void sim_cluster_restore(struct sim_cluster *cluster, uint64_t now_ns)
 {
-	struct error err;
-
 	if (cluster->api_away && now_ns >= cluster->api_back_ns) {
 		cluster->api_away = false;
 		control_plane_set_available(cluster->plane, true);
@@ -232,10 +185,7 @@ void sim_cluster_restore(struct sim_cluster *cluster, uint64_t now_ns)
 		cluster->webhook_away = false;
 		control_plane_set_webhook_available(cluster->plane, true);
 	}
-	if (cluster->plugin_away && now_ns >= cluster->plugin_back_ns) {
-		cluster->plugin_away = !scheduler_plugin_set_available(cluster->plugin, true, &err);
-		set_plugin_ready(cluster, !cluster->plugin_away);
-	}
+	sim_schedulers_restore(cluster, now_ns);
 	for (unsigned i = 0; i < cluster->vm_count; i++)
 		restore_guest(&cluster->vms[i], now_ns);
 }
@@ -246,6 +196,8 @@ void sim_cluster_calm(void *context, struct simulation *simulation)
 
 	sim_world_heal(simulation_world(simulation));
 	sim_cluster_restore(cluster, UINT64_MAX);
+	for (unsigned i = 0; i < cluster->workload->options.vms; i++)
+		cluster->vms[i].back_ns = 0;
 	control_plane_refuse_next(cluster->plane, 0);
 	control_plane_fail_next(cluster->plane, 0, 0);
 }

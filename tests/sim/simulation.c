@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 
@@ -176,10 +177,10 @@ static unsigned per_million(struct rng *rng, unsigned most)
 	return (unsigned)(rng_unit(rng) * rng_unit(rng) * most);
 }
 
-/* Weather of the network; each storm has its own. */
-static void set_network(struct simulation *simulation, bool storm)
+/* Weather of the network; each storm has its own. NULL: it is calm. */
+static void set_network(struct simulation *simulation, struct rng *storm)
 {
-	struct rng *rng = sim_world_rng(simulation->world);
+	struct rng *rng = storm != NULL ? storm : sim_world_rng(simulation->world);
 	struct sim_faults faults = { .delay_low_ns = 50000, .delay_high_ns = 2 * NS_PER_MS };
 	bool heavy = simulation->options.storm == SIM_STORM_HEAVY;
 
@@ -188,7 +189,7 @@ static void set_network(struct simulation *simulation, bool storm)
 	faults.unmerged = per_million(rng, 300000);
 	faults.short_writes = per_million(rng, 200000);
 	faults.single_bytes = per_million(rng, 100000);
-	if (storm) {
+	if (storm != NULL) {
 		unsigned scale = heavy ? 10 : 1;
 
 		faults.delay_high_ns = (1 + rng_between(rng, 0, heavy ? 200 : 20)) * NS_PER_MS;
@@ -203,72 +204,163 @@ static void set_network(struct simulation *simulation, bool storm)
 	sim_world_set_faults(simulation->world, &faults);
 }
 
-static void disturb(struct simulation *simulation)
-{
-	struct rng *rng = sim_world_rng(simulation->world);
-	const struct sim_actor *actor = &simulation->actors[rng_between(rng, 0, simulation->actor_count)];
+/* ---- what happens, one by one ---- */
 
-	if (actor->disturb != NULL)
-		actor->disturb(actor->context, simulation, rng);
+static void begin_phase(struct simulation *simulation, unsigned phase)
+{
+	set_network(simulation, NULL);
+	for (unsigned i = 0; i < simulation->actor_count; i++)
+		if (simulation->actors[i].begin_phase != NULL)
+			simulation->actors[i].begin_phase(simulation->actors[i].context, simulation, phase);
 }
 
-static bool storm(struct simulation *simulation)
+static void begin_storm(struct simulation *simulation, uint64_t seed)
 {
-	struct rng *rng = sim_world_rng(simulation->world);
-	uint64_t end_ns = simulation_now_ns(simulation) + rng_between(rng, STORM_LOW_S, STORM_HIGH_S) * NS_PER_S;
-	uint64_t most_ms = simulation->options.storm == SIM_STORM_HEAVY ? DISTURB_HEAVY_MS : DISTURB_LIGHT_MS;
+	struct rng rng;
 
+	rng_seed(&rng, seed);
 	simulation->counts.storms++;
 	simulation->in_storm = true;
 	sim_world_note(simulation->world, "a storm begins");
-	set_network(simulation, true);
-	while (simulation_now_ns(simulation) < end_ns) {
-		uint64_t next_ns =
-			simulation_now_ns(simulation) + rng_between(rng, DISTURB_LOW_MS, most_ms) * NS_PER_MS;
+	set_network(simulation, &rng);
+}
 
-		if (!run_until(simulation, next_ns < end_ns ? next_ns : end_ns))
-			return false;
-		if (next_ns < end_ns)
-			disturb(simulation);
-	}
+static void end_storm(struct simulation *simulation)
+{
+	if (!simulation->in_storm)
+		return;
 	for (unsigned i = 0; i < simulation->actor_count; i++)
 		if (simulation->actors[i].calm != NULL)
 			simulation->actors[i].calm(simulation->actors[i].context, simulation);
 	simulation->in_storm = false;
 	simulation->calm_since_ns = simulation_now_ns(simulation);
 	sim_world_note(simulation->world, "the storm is over");
-	return true;
+	set_network(simulation, NULL);
 }
 
-static bool cycle(struct simulation *simulation)
+/* What isn't known any more is left out. */
+static void hit(struct simulation *simulation, const struct sim_event *event)
 {
-	struct rng *rng = sim_world_rng(simulation->world);
-	bool stormy = simulation->options.storm != SIM_STORM_NONE && rng_between(rng, 0, 5) != 0;
+	const struct sim_actor *actor = simulation->actors;
+	const struct sim_actor *end = simulation->actors + simulation->actor_count;
+	struct rng rng;
+	unsigned misfortune = 0;
 
-	set_network(simulation, false);
-	for (unsigned i = 0; i < simulation->actor_count; i++)
-		if (simulation->actors[i].begin_phase != NULL)
-			simulation->actors[i].begin_phase(simulation->actors[i].context, simulation,
-			                                  simulation->counts.cycles);
-	if (stormy && !storm(simulation))
-		return false;
-	set_network(simulation, false);
-	if (!run_until(simulation, simulation_now_ns(simulation) + simulation_settle_ns(simulation)))
-		return false;
+	while (actor < end && strcmp(actor->name, event->actor) != 0)
+		actor++;
+	if (actor == end || !simulation->in_storm)
+		return;
+	rng_seed(&rng, event->number);
+	if (actor->misfortunes == NULL)
+		return;
+	while (actor->misfortunes[misfortune] != NULL && strcmp(actor->misfortunes[misfortune], event->misfortune) != 0)
+		misfortune++;
+	if (actor->misfortunes[misfortune] != NULL)
+		actor->strike(actor->context, simulation, misfortune, &rng);
+}
+
+static void check_settled(struct simulation *simulation)
+{
+	if (simulation->in_storm ||
+	    simulation_now_ns(simulation) < simulation->calm_since_ns + simulation_settle_ns(simulation))
+		return;
 	for (unsigned i = 0; i < simulation->actor_count && !simulation->broken; i++)
 		if (simulation->actors[i].check_settled != NULL)
 			simulation->actors[i].check_settled(simulation->actors[i].context, simulation);
 	simulation->counts.cycles++;
+}
+
+/* False when a loop failed or an invariant broke. */
+static bool perform(struct simulation *simulation, const struct sim_event *event)
+{
+	if (!run_until(simulation, event->at_ns))
+		return false;
+	if (simulation->options.record != NULL)
+		sim_case_add(simulation->options.record, event);
+	switch (event->kind) {
+	case SIM_EVENT_PHASE:
+		begin_phase(simulation, (unsigned)event->number);
+		break;
+	case SIM_EVENT_STORM:
+		begin_storm(simulation, event->number);
+		break;
+	case SIM_EVENT_HIT:
+		hit(simulation, event);
+		break;
+	case SIM_EVENT_CALM:
+		end_storm(simulation);
+		break;
+	case SIM_EVENT_CHECK:
+		check_settled(simulation);
+		break;
+	}
 	return !simulation->broken;
+}
+
+/* ---- what a seed makes up ---- */
+
+static bool perform_at(struct simulation *simulation, uint64_t at_ns, enum sim_event_kind kind, uint64_t number)
+{
+	return perform(simulation, &(struct sim_event){ .at_ns = at_ns, .kind = kind, .number = number });
+}
+
+static bool hit_somebody(struct simulation *simulation, uint64_t at_ns)
+{
+	struct rng *rng = sim_world_rng(simulation->world);
+	const struct sim_actor *actor = &simulation->actors[rng_between(rng, 0, simulation->actor_count)];
+	struct sim_event event = { .at_ns = at_ns, .kind = SIM_EVENT_HIT, .number = rng_next(rng) };
+	unsigned misfortunes = 0;
+
+	if (actor->misfortunes == NULL)
+		return run_until(simulation, at_ns);
+	while (actor->misfortunes[misfortunes] != NULL)
+		misfortunes++;
+	(void)snprintf(event.actor, sizeof event.actor, "%s", actor->name);
+	(void)snprintf(event.misfortune, sizeof event.misfortune, "%s",
+	               actor->misfortunes[rng_between(rng, 0, misfortunes)]);
+	return perform(simulation, &event);
+}
+
+static bool storm(struct simulation *simulation)
+{
+	struct rng *rng = sim_world_rng(simulation->world);
+	uint64_t at_ns = simulation_now_ns(simulation);
+	uint64_t end_ns = at_ns + rng_between(rng, STORM_LOW_S, STORM_HIGH_S) * NS_PER_S;
+	uint64_t most_ms = simulation->options.storm == SIM_STORM_HEAVY ? DISTURB_HEAVY_MS : DISTURB_LIGHT_MS;
+
+	if (!perform_at(simulation, at_ns, SIM_EVENT_STORM, rng_next(rng)))
+		return false;
+	while ((at_ns += rng_between(rng, DISTURB_LOW_MS, most_ms) * NS_PER_MS) < end_ns)
+		if (!hit_somebody(simulation, at_ns))
+			return false;
+	return perform_at(simulation, end_ns, SIM_EVENT_CALM, 0);
+}
+
+static bool cycle(struct simulation *simulation, unsigned phase)
+{
+	struct rng *rng = sim_world_rng(simulation->world);
+	bool stormy = simulation->options.storm != SIM_STORM_NONE && rng_between(rng, 0, 5) != 0;
+
+	return perform_at(simulation, simulation_now_ns(simulation), SIM_EVENT_PHASE, phase) &&
+	       (!stormy || storm(simulation)) &&
+	       perform_at(simulation, simulation_now_ns(simulation) + simulation_settle_ns(simulation), SIM_EVENT_CHECK,
+	                  0);
 }
 
 bool simulation_run(struct simulation *simulation)
 {
+	const struct sim_case *play = simulation->options.play;
 	uint64_t end_ns = (uint64_t)(simulation->options.hours * 3600 * (double)NS_PER_S);
 
 	simulation->next_second_ns = NS_PER_S;
-	while (simulation_now_ns(simulation) < end_ns)
-		if (!cycle(simulation))
+	if (play != NULL) {
+		for (size_t i = 0; i < play->count; i++)
+			if (!perform(simulation, &play->events[i]))
+				return false;
+		return true;
+	}
+	for (unsigned phase = 0; simulation_now_ns(simulation) < end_ns; phase++)
+		if (!cycle(simulation, phase))
 			return false;
 	return true;
 }

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "net/loop_sim.h"
+#include "sim_case.h"
 
 struct simulation;
 struct sim_torture;
@@ -31,8 +32,12 @@ struct sim_torture;
 struct sim_actor {
 	const char *name;
 	void *context;
-	/* One misfortune of the actor's own choice; called again and again during a storm. */
-	void (*disturb)(void *context, struct simulation *simulation, struct rng *rng);
+	/*
+	 * What may befall it in a storm: names, up to a NULL. A name that is there twice comes twice as often. strike is
+	 * called again and again, with the index of one of them.
+	 */
+	const char *const *misfortunes;
+	void (*strike)(void *context, struct simulation *simulation, unsigned misfortune, struct rng *rng);
 	/* The storm is over: whatever is still wrong by the actor's doing must be undone now. */
 	void (*calm)(void *context, struct simulation *simulation);
 	/* A phase of the workload begins. */
@@ -49,16 +54,17 @@ struct sim_actor {
 
 enum { SIM_ACTORS_MAX = 16 };
 
-enum sim_storm { SIM_STORM_NONE, SIM_STORM_LIGHT, SIM_STORM_HEAVY };
-
 struct sim_options {
 	uint64_t seed;
-	double hours; /* simulated */
-	unsigned vms, nodes;
+	double hours;                /* simulated */
+	unsigned vms, nodes;         /* vms 0: no agents, and nothing around them */
+	unsigned pods;               /* with claims; 0: no extender, and nothing around it */
 	enum sim_storm storm;        /* the worst there may be */
-	bool tls;                    /* of the API server */
-	bool memory;                 /* storms make allocations fail, too */
-	const char *log_path;        /* of the agents; NULL: none is written */
+	bool tls;                    /* of the API servers */
+	bool memory;                 /* storms make allocations and socket calls fail, too */
+	const char *log_path;        /* of agents and extender; NULL: none is written */
+	struct sim_case *record;     /* what happens is added to it; NULL: it isn't kept */
+	const struct sim_case *play; /* what happens; NULL: whatever the seed makes up, for so many hours */
 	struct sim_torture *torture; /* torture.h; NULL: none */
 };
 

@@ -13,7 +13,7 @@
 
 /* Not through base/memory.h: what the simulation itself allocates is counted there. */
 
-enum { SAMPLE = 200, CHILDREN_MAX = 16, FIRST_ROOM = 4096 };
+enum { SAMPLE = 100, CHILDREN_MAX = 16, FIRST_ROOM = 4096 };
 
 /* Seconds of work; usually some hundredths of one. */
 static const struct rlimit CHILD_TIME = { .rlim_cur = 60, .rlim_max = 60 };

@@ -15,6 +15,7 @@ struct world {
 	struct fixture fixture;
 	struct event_reporting *reporting;
 	uint64_t queue_events;
+	const char *host_name;
 	bool finished;
 };
 
@@ -115,6 +116,7 @@ static bool create(struct world *world, uint64_t grace_ns, struct error *err)
 		.log_sink = world->fixture.log_sink,
 		.grace_ns = grace_ns,
 		.queue_events = world->queue_events,
+		.host_name = world->host_name,
 	};
 
 	world->reporting = event_reporting_create(&options, err);
@@ -206,6 +208,36 @@ static void without_clients_events_are_made_and_forgotten(void **state)
 	fixture_turn(&world->fixture);
 	assert_true(world->finished);
 	assert_int_equal(fixture_log_count(&world->fixture, "\"msg\":\"Adding event to batch\""), 4);
+}
+
+static void keys_have_the_host_name_that_was_given(void **state)
+{
+	struct world *world = *state;
+
+	world->host_name = "agent-x";
+	begin(world, 0);
+	fixture_pass(&world->fixture, 2700);
+	assert_int_equal(fixture_log_count(&world->fixture, "Z-agent-x-1/2\""), 1);
+	assert_int_equal(fixture_log_count(&world->fixture, "Z-agent-x-2/2\""), 1);
+}
+
+static void progress_is_told_of_each_client(void **state)
+{
+	struct world *world = *state;
+	struct report_progress progress;
+	struct error err;
+
+	configure_all(world);
+	assert_true(create(world, 0, &err));
+	assert_false(event_reporting_progress(world->reporting, AGENT_SENDER_BILLING, "http", &progress));
+	submit(world);
+	assert_true(event_reporting_progress(world->reporting, AGENT_SENDER_SCALING_EVENTS, "s3", &progress));
+	assert_int_equal(progress.submitted, 1);
+	assert_int_equal(progress.waiting, 1);
+	assert_false(event_reporting_progress(world->reporting, AGENT_SENDER_SCALING_EVENTS, "http", &progress));
+	assert_true(event_reporting_start_billing(world->reporting, &SOURCE, &err));
+	assert_true(event_reporting_progress(world->reporting, AGENT_SENDER_BILLING, "http", &progress));
+	assert_int_equal(progress.submitted, 0);
 }
 
 static void what_cant_be_delivered_is_given_up_after_the_grace_period(void **state)
@@ -344,6 +376,8 @@ int main(void)
 		TEST(clients_are_made_in_order_and_their_queues_are_shown),
 		TEST(a_client_that_cant_be_made_is_named),
 		TEST(without_clients_events_are_made_and_forgotten),
+		TEST(keys_have_the_host_name_that_was_given),
+		TEST(progress_is_told_of_each_client),
 		TEST(what_cant_be_delivered_is_given_up_after_the_grace_period),
 		TEST(what_a_full_queue_has_no_room_for_is_counted),
 		TEST(late_2023_sends_at_ticks_and_names_no_client),

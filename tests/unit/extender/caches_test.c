@@ -294,24 +294,28 @@ static void nodes_that_may_not_be_listed_are_tried_again_later(void **state)
 		test_loop_spin(scene->base.loop, 5);
 }
 
-static void a_server_with_too_much_to_do_is_no_refusal(void **state)
+/* A server with too much to do, a version that is out of date: taken for "may not", each would fail calls for a minute. */
+static void what_passes_by_itself_is_no_refusal_of_nodes(void **state)
 {
+	static const int PASSING[] = { 503, 409, 410, 429 };
 	struct scene *scene = *state;
-	struct scripted_request *request;
 
 	fill(scene);
 	assert_int_equal(caches_nodes(scene->caches), CACHES_NODES_LOADING);
-	request = scripted_api_wait(scene->base.api, ++scene->looked_at);
-	assert_int_equal(kind_of(request), NODES);
-	scripted_reply(request, 503, JSON_FIELD, "{\"kind\":\"Status\",\"message\":\"not now\"}");
-	assert_true(caches_nodes_may_come(scene->caches, loop_now_ns(scene->base.loop) + 1));
-	test_loop_spin(scene->base.loop, 50);
-	assert_int_equal(caches_nodes(scene->caches), CACHES_NODES_LOADING);
-	/* Nothing comes before the next attempt: a call that has less time needn't wait. */
-	assert_false(caches_nodes_may_come(scene->caches, loop_now_ns(scene->base.loop) + NS_PER_MS));
-	assert_true(caches_nodes_may_come(scene->caches, loop_now_ns(scene->base.loop) +
-	                                                         (uint64_t)CACHES_RETRY_HIGH_MS * NS_PER_MS + 1));
-	test_clock_skip((uint64_t)CACHES_RETRY_HIGH_MS * NS_PER_MS);
+	for (size_t i = 0; i < sizeof PASSING / sizeof PASSING[0]; i++) {
+		struct scripted_request *request = scripted_api_wait(scene->base.api, ++scene->looked_at);
+
+		assert_int_equal(kind_of(request), NODES);
+		scripted_reply(request, PASSING[i], JSON_FIELD, "{\"kind\":\"Status\",\"message\":\"not now\"}");
+		assert_true(caches_nodes_may_come(scene->caches, loop_now_ns(scene->base.loop) + 1));
+		test_loop_spin(scene->base.loop, 50);
+		assert_int_equal(caches_nodes(scene->caches), CACHES_NODES_LOADING);
+		/* Nothing comes before the next attempt: a call that has less time needn't wait. */
+		assert_false(caches_nodes_may_come(scene->caches, loop_now_ns(scene->base.loop) + NS_PER_MS));
+		assert_true(caches_nodes_may_come(
+			scene->caches, loop_now_ns(scene->base.loop) + (uint64_t)CACHES_RETRY_MAX_MS * NS_PER_MS + 1));
+		test_clock_skip((uint64_t)CACHES_RETRY_MAX_MS * NS_PER_MS);
+	}
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(answer_next_request(scene, LISTS), NODES);
 	while (caches_nodes(scene->caches) != CACHES_NODES_READY)
@@ -328,7 +332,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_kind_that_does_not_exist_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nodes_are_asked_for_when_they_are_needed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nodes_that_may_not_be_listed_are_tried_again_later, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_server_with_too_much_to_do_is_no_refusal, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_passes_by_itself_is_no_refusal_of_nodes, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

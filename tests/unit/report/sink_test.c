@@ -414,6 +414,7 @@ static void what_a_long_outage_holds_back_arrives_once_and_in_order(void **state
 
 static void a_full_queue_drops_the_newest_and_counts_them(void **state)
 {
+	struct report_progress progress;
 	struct scene scene;
 	struct fake *fake = &scene.fakes[0];
 
@@ -424,8 +425,18 @@ static void a_full_queue_drops_the_newest_and_counts_them(void **state)
 	assert_int_equal(scene.dropped, 3);
 	assert_true(scene.queue_size[0] == 5);
 	settle(&scene);
+	assert_true(report_sink_progress(scene.sink, "http", &progress));
+	assert_int_equal(progress.submitted, 8);
+	assert_int_equal(progress.waiting, 5);
+	assert_int_equal(progress.dropped, 3);
+	assert_true(progress.pushing);
+	assert_in_range(progress.push_began_ns, 1, loop_now_ns(scene.loop));
+	assert_false(report_sink_progress(scene.sink, "s3", &progress));
 	fake_end(fake, NULL);
 	fake_end(fake, NULL);
+	assert_true(report_sink_progress(scene.sink, "http", &progress));
+	assert_int_equal(progress.waiting, 1);
+	assert_false(progress.pushing);
 	submit(&scene, 9, 1);
 	assert_int_equal(scene.dropped, 3);
 	settle(&scene);

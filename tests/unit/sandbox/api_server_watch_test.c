@@ -234,6 +234,21 @@ static void watches_can_be_ended_cleanly_and_uncleanly(void **state)
 	watch_close(watching);
 }
 
+/* A bookmark behind the end would claim that what came in between has been told. */
+static void no_bookmark_comes_behind_a_watchs_end(void **state)
+{
+	struct plane_fixture *fixture = *state;
+	struct watching *watching = watch_open(fixture, NULL, VMS "?watch=true&allowWatchBookmarks=true");
+
+	control_plane_end_watches(fixture->plane, true);
+	add_pine(fixture);
+	test_clock_skip((uint64_t)2 * API_SERVER_BOOKMARK_S * NS_PER_S); /* a process that was stopped */
+	test_loop_until(fixture->loop, &watching->done);
+	assert_false(watching->failed);
+	assert_int_equal(watching->text.length, 0);
+	watch_close(watching);
+}
+
 static void a_client_that_goes_away_ends_its_watch(void **state)
 {
 	struct plane_fixture *fixture = *state;
@@ -455,6 +470,7 @@ int main(void)
 		                                plane_tear_down),
 		cmocka_unit_test_setup_teardown(watches_can_be_ended_cleanly_and_uncleanly, plane_set_up,
 		                                plane_tear_down),
+		cmocka_unit_test_setup_teardown(no_bookmark_comes_behind_a_watchs_end, plane_set_up, plane_tear_down),
 		cmocka_unit_test_setup_teardown(a_client_that_goes_away_ends_its_watch, plane_set_up, plane_tear_down),
 		cmocka_unit_test_setup_teardown(events_are_cut_at_2048_bytes_and_share_chunks, plane_set_up,
 		                                plane_tear_down),

@@ -317,6 +317,7 @@ static void the_monitor_follows_demand_and_size(void **state)
 	say(scene,
 	    "{\"content\":{\"target\":{\"cpu\":0.5,\"mem\":2147483648}},\"type\":\"DownscaleRequest\",\"id\":4}");
 	assert_int_equal(guest_monitor_believes_bytes(scene->guest), 2 * GIB);
+	assert_true(guest_monitor_believes_cpus(scene->guest) == 0.5);
 	say(scene, "{\"content\":{},\"type\":\"HealthCheck\",\"id\":6}");
 	/* The cache's page shows what the monitor set. */
 	get(scene, &client, LFC_PORT, "/metrics");

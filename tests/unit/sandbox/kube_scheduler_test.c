@@ -3,6 +3,7 @@
  */
 #include "scene.h"
 
+#include "net/http_client.h"
 #include "net/http_server.h"
 #include "sandbox/kube_scheduler.h"
 #include "sandbox/volume_provisioner.h"
@@ -23,7 +24,9 @@ struct extender {
 struct setting {
 	struct storage_scene storage;
 	struct extender extender;
+	struct kube_scheduler_options options;
 	struct kube_scheduler *scheduler;
+	char called[256]; /* the calls that were over, as they were told */
 	char why[256];
 	unsigned unschedulable;
 };
@@ -65,10 +68,30 @@ static void on_unschedulable(void *context, struct slice name_space, struct slic
 	(void)snprintf(setting->why, sizeof setting->why, "%s", why);
 }
 
+static void on_called(void *context, const struct kube_scheduler_call *call)
+{
+	struct setting *setting = context;
+	size_t used = strlen(setting->called);
+
+	assert_true(call->pod_text.length > 0);
+	(void)snprintf(setting->called + used, sizeof setting->called - used, "%s %.*s/%.*s %zu nodes: %d; ",
+	               call->target, SLICE_ARGS(call->name_space), SLICE_ARGS(call->name), call->node_count,
+	               call->failure == NULL ? call->response->status : 0);
+}
+
+static void start_scheduler(struct setting *setting)
+{
+	static const struct kube_scheduler_handler SCHEDULER = { .on_called = on_called,
+		                                                 .on_unschedulable = on_unschedulable };
+	struct error err;
+
+	setting->scheduler = kube_scheduler_create(setting->storage.loop, &setting->options, &SCHEDULER, setting, &err);
+	assert_non_null(setting->scheduler);
+}
+
 static void open_setting(struct setting *setting, bool names, bool strict)
 {
 	static const struct http_server_handler HANDLER = { .on_request = on_request, .on_abort = on_abort };
-	static const struct kube_scheduler_handler SCHEDULER = { .on_unschedulable = on_unschedulable };
 	struct http_server_options server = { .max_body_bytes = BODY_BYTES };
 	struct kube_scheduler_options options = { .speed = 1, .node_names = names, .strict = strict };
 	struct error err;
@@ -83,8 +106,8 @@ static void open_setting(struct setting *setting, bool names, bool strict)
 	setting->extender.status = 200;
 	setting->extender.prioritize = "null";
 	options.store = setting->storage.store;
-	setting->scheduler = kube_scheduler_create(setting->storage.loop, &options, &SCHEDULER, setting, &err);
-	assert_non_null(setting->scheduler);
+	setting->options = options;
+	start_scheduler(setting);
 }
 
 static void close_setting(struct setting *setting)
@@ -255,6 +278,27 @@ static void one_pod_is_tried_at_a_time(void **state)
 	close_setting(&setting);
 }
 
+static void one_that_starts_anew_takes_the_pods_that_are_there(void **state)
+{
+	(void)state;
+	struct setting setting;
+
+	open_setting(&setting, false, false);
+	kube_scheduler_destroy(setting.scheduler);
+	storage_scene_pod(&setting.storage, "web", NULL);
+	setting.extender.filter = NODES("[" NODE("node-b") "," NODE("node-a") "]");
+	start_scheduler(&setting);
+	scene_advance(setting.storage.loop, 50);
+	assert_true(find(&setting, "web").bound);
+	assert_string_equal(setting.called, "/filter shop/web 2 nodes: 200; /prioritize shop/web 2 nodes: 200; ");
+	kube_scheduler_destroy(setting.scheduler);
+	start_scheduler(&setting);
+	scene_advance(setting.storage.loop, 50);
+	/* It has its node. */
+	assert_int_equal(setting.extender.filters, 1);
+	close_setting(&setting);
+}
+
 static void once_stopped_it_places_nothing_though_its_call_fails(void **state)
 {
 	(void)state;
@@ -346,6 +390,7 @@ int main(void)
 		cmocka_unit_test(a_failed_call_leaves_all_nodes_unless_the_extender_is_needed),
 		cmocka_unit_test(an_answer_that_doesnt_come_is_a_failure_after_15_seconds),
 		cmocka_unit_test(one_pod_is_tried_at_a_time),
+		cmocka_unit_test(one_that_starts_anew_takes_the_pods_that_are_there),
 		cmocka_unit_test(once_stopped_it_places_nothing_though_its_call_fails),
 		cmocka_unit_test(volumes_are_made_on_the_node_before_the_pod_is_bound),
 		cmocka_unit_test(a_pod_without_its_claim_isnt_sent_and_one_that_is_deleted_is_forgotten),

@@ -77,6 +77,22 @@ static void what_doesnt_fit_is_rejected_and_the_rest_stays_as_it_is(void **state
 	storage_scene_close(&scene);
 }
 
+static void one_that_came_before_the_controller_is_answered(void **state)
+{
+	(void)state;
+	struct reservation_controller *controller;
+	struct storage_scene scene;
+
+	storage_scene_open(&scene);
+	storage_scene_capacity(&scene, "large", 1, "HDD", 2 * GIB);
+	storage_scene_reservation(&scene, "web", "REQUESTED", ASKED("data", "HDD", GIB_TEXT));
+	controller = start_controller(&scene, false);
+	scene_advance(scene.loop, 2 * RESERVATION_REACTION_MS);
+	assert_member(&scene, RESOURCE_RESERVATIONS, "", "shop-web", "/spec/Status", "RESERVED");
+	reservation_controller_destroy(controller);
+	storage_scene_close(&scene);
+}
+
 static void in_sequential_mode_logical_volumes_wait_for_each_other(void **state)
 {
 	(void)state;
@@ -277,10 +293,11 @@ static void claims_with_a_node_are_bound_and_others_lose_it(void **state)
 
 	storage_scene_open(&scene);
 	storage_scene_capacity(&scene, "disk", 0, "HDD", 2 * GIB);
+	storage_scene_reservation(&scene, "web", "RESERVED", HELD("good", "HDD", GIB_TEXT, "\"disk\""));
+	/* It came before the provisioner did. */
+	storage_scene_claim(&scene, "good", "1Gi", "node-a");
 	provisioner = volume_provisioner_create(scene.loop, scene.store, 1, &HANDLER, NULL, &err);
 	assert_non_null(provisioner);
-	storage_scene_reservation(&scene, "web", "RESERVED", HELD("good", "HDD", GIB_TEXT, "\"disk\""));
-	storage_scene_claim(&scene, "good", "1Gi", "node-a");
 	storage_scene_claim(&scene, "bad", "1Gi", "node-a");
 	storage_scene_claim(&scene, "idle", "1Gi", NULL);
 	scene_advance(scene.loop, 4 * PROVISIONER_WORK_MS);
@@ -383,6 +400,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_requested_reservation_is_answered_with_nodes_and_capacities),
 		cmocka_unit_test(what_doesnt_fit_is_rejected_and_the_rest_stays_as_it_is),
+		cmocka_unit_test(one_that_came_before_the_controller_is_answered),
 		cmocka_unit_test(in_sequential_mode_logical_volumes_wait_for_each_other),
 		cmocka_unit_test(each_minute_reservations_of_pods_that_run_or_are_gone_are_swept),
 		cmocka_unit_test(a_whole_disk_is_used_up_by_its_volume),

@@ -265,6 +265,7 @@ static void m5_a_downscale_is_agreed_to(void **state)
 		"{\"type\":\"DownscaleResult\",\"Ok\":true,\"Status\":\"set file cache size to 1461 MiB; set cgroup memory "
 		"threshold from 3345.3079 MiB to 1655.8 MiB, of new total 1948 MiB\",\"id\":4}\n");
 	assert_int_equal(vm_monitor_believes_bytes(scene->monitor), 2048 * MIB);
+	assert_true(vm_monitor_believes_cpus(scene->monitor) == 0.5);
 	assert_int_equal(vm_monitor_cache_now_bytes(scene->monitor), 1461 * MIB);
 	assert_int_equal(counted(scene).downscales_approved, 1);
 }
