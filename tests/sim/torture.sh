@@ -2,11 +2,11 @@
 # Each of the first allocations and socket calls of an agent, and of the extender, fails once, and a sample of those behind;
 # with TLS a sample of all. Everything must be as it should be again, nothing may leak, no process may crash.
 #
-#   SIM_POINTS   how many of the first ones (default: 400)
+#   SIM_POINTS   how many of the first ones (default: 2000)
 set -eu
 
 sim=${BUILD_DIR:-build}/ballast-sim
-points=${SIM_POINTS:-400}
+points=${SIM_POINTS:-2000}
 status=0
 
 # torture OPTION...
