@@ -68,6 +68,7 @@ static uint64_t scaled_ns(const struct scheduler_plugin *plugin, unsigned ms)
 static void refuse(struct scheduler_plugin *plugin, struct http_call *call, int status, const char *text)
 {
 	plugin->counters.errors++;
+	plugin->counters.malformed += status == 400 ? 1 : 0;
 	http_call_respond(call, status, "text/plain", slice_of(text));
 }
 
@@ -257,6 +258,7 @@ static void on_request(void *context, struct http_call *call)
 	plugin->counters.requests++;
 	if (!slice_equal_text(http_call_method(call), "POST")) {
 		plugin->counters.errors++;
+		plugin->counters.malformed++;
 		http_call_respond(call, 400, "text/plain; charset=utf-8", SLICE("must be POST"));
 		return;
 	}

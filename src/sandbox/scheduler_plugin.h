@@ -49,8 +49,9 @@ struct scheduler_plugin_handler {
 struct scheduler_plugin_counters {
 	unsigned requests; /* all of them */
 	unsigned denials;
-	unsigned errors;  /* answered with a status other than 200 */
-	uint32_t version; /* protoVersion of the last request that was answered with 200; 0 before it */
+	unsigned errors;    /* answered with a status other than 200 */
+	unsigned malformed; /* of these, with 400: nothing that an agent should send */
+	uint32_t version;   /* protoVersion of the last request that was answered with 200; 0 before it */
 };
 
 /* Typical times of the real plugin (1 s for a denial, 5 s until freed capacity is granted) are divided by speed. */

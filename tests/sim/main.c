@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "sim_command_line.h"
-#include "sim_process.h"
+#include "sim_prepare.h"
 #include "sim_report.h"
 #include "sim_run.h"
 #include "torture.h"
@@ -134,7 +134,7 @@ static int run_record(struct sim_command *command)
 
 static struct sim_torture_end end_of_child(const struct sim_outcome *outcome)
 {
-	const struct sim_extender_counts *extender = &outcome->extender.process;
+	const struct sim_process_counts *extender = &outcome->storage.extender.process;
 	struct sim_torture_end end = {
 		.whole = outcome->whole,
 		.happened = outcome->faults[SIM_FAULT_FAILED_CALL] > 0 || extender->failed_allocations > 0,
@@ -207,7 +207,7 @@ int main(int argc, char **argv)
 		sim_command_line_help();
 		return 0;
 	}
-	if (!sim_process_prepare(&err)) {
+	if (!sim_prepare(&err)) {
 		tell_error(&err);
 		return 1;
 	}

@@ -1,7 +1,6 @@
 /*
- * A simulated agent process: the unchanged agent on a loop of its own, as one of the cluster's nodes has it. It crashes
- * and is started again, is killed by its own fatal failures as the real one, freezes, loses its network, runs out of
- * memory, and has its clock set.
+ * A simulated agent process (sim_process.h), as one of the cluster's nodes has it. It is killed by its own fatal failures
+ * as the real one.
  *
  * It is looked into: no request may stay under way for ever, no run may end by a broken invariant of the core, memory,
  * sockets and timers must come back to what they were, and a process that ends must leave nothing behind.
@@ -11,26 +10,15 @@
 
 #include "sandbox/agent_setup.h"
 #include "sim_cluster.h"
+#include "sim_process.h"
 #include "sim_receiver.h"
-#include "simulation.h"
-
-struct sim_agent_counts {
-	unsigned starts, crashes, fatal_exits, orderly_ends;
-	unsigned failed_allocations, failed_calls;
-	unsigned runner_restarts;
-	uint64_t turns;
-	uint64_t most_turns_per_second;
-	/* The most that was seen when all was quiet. */
-	unsigned long quiet_blocks;
-	size_t quiet_sockets, quiet_timers;
-};
 
 struct sim_agent_options {
 	unsigned node; /* 0: node-a */
 	const struct agent_setup *setup;
 	struct sim_cluster *cluster;
 	struct sim_receiver *receiver;
-	struct sim_agent_counts *counts; /* zero; complete when the simulation has ended */
+	struct sim_process_counts *counts; /* zero; complete when the simulation has ended */
 };
 
 /* Adds itself to the simulation as an actor, which frees it. What the options point at must outlive it. */

@@ -25,7 +25,6 @@ static void note_view(struct sim_agent *self)
 		while (vm_watch_next(watch, &position, &vm))
 			if (may_be_billed(&vm))
 				sim_life_view_vm(self->life, vm.uid, vm.billing_endpoint_id, vm.status_cpu_milli);
-	sim_life_view_end(self->life);
 }
 
 static void note_progress(struct sim_agent *self)

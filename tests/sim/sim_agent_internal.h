@@ -16,36 +16,16 @@ struct sim_agent {
 	char node[SIM_AGENT_NAME_BYTES];
 	char ip[ADDRESS_TEXT_BYTES], api_host[ADDRESS_TEXT_BYTES], api_port[8];
 	char config_path[SIM_AGENT_PATH_BYTES], credentials_dir[SIM_AGENT_PATH_BYTES];
-	int log_descriptor;
+	bool small_queue; /* for events */
 	struct agent_arguments arguments;
+	struct sim_process process;
 
-	/* The process, if there is one. */
-	bool runs;
-	bool ending; /* told to end in good order */
-	uint64_t start_again_ns;
-	unsigned patience; /* of those who kill processes */
-	bool small_queue;  /* for events */
-	int64_t clock_error_ns;
-	uint64_t frozen_until_ns;
-	struct loop *loop;
-	struct log_sink *log_sink;
+	/* Of the process, if there is one. */
 	struct agent agent;
-	struct sim_life *life; /* of the process, for its bills; NULL: none */
+	struct sim_life *life; /* for its bills; NULL: none */
 	char life_name[SIM_LIFE_NAME_BYTES];
-	uint64_t told_to_end_ns;
-
-	/* What is counted as its own: while its code runs. */
-	unsigned long blocks_before; /* of the process at large, when its code began to run */
-	long blocks;
-	unsigned long fail_allocation_in; /* 0: none is to fail */
-	bool starved;                     /* an allocation failed in this process */
-	uint64_t turns_this_second;
-	uint64_t missing_since_ns; /* the runners aren't those that must be */
-	bool is_missing;
-	unsigned quiet_checks;
-	unsigned long first_quiet_blocks;
+	bool starved; /* an allocation failed in it */
 	unsigned first_quiet_vms;
-	struct sim_agent_counts *counts;
 };
 
 /* Once a second, when it must have heard of everything: whether it looks after the right VMs. */
@@ -54,7 +34,6 @@ void sim_agent_check_view(struct sim_agent *self);
 void sim_agent_note_bills(struct sim_agent *self);
 
 /* Of struct sim_actor; context: the agent. */
-void sim_agent_check(void *context, struct simulation *simulation);
 void sim_agent_check_second(void *context, struct simulation *simulation);
 void sim_agent_check_settled(void *context, struct simulation *simulation);
 

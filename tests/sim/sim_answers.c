@@ -15,8 +15,7 @@
 enum {
 	NAME_BYTES = SIM_LOG_NAME_BYTES,
 	ARENA_BYTES = 256 * 1024 * 1024,
-	KNOWN_S = 65, /* after the last fault, the extender's caches are as the store … */
-	STEADY_S = 2, /* … and a change is in them */
+	STEADY_S = 2, /* so long after a change it is in the extender's caches, when all is quiet */
 };
 
 struct sim_answers {
@@ -246,7 +245,6 @@ static void check_all_passed(const struct check *check)
 static void check_filter(struct check *check)
 {
 	struct sim_answers *answers = check->answers;
-	uint64_t now_ns = simulation_now_ns(answers->simulation);
 	const struct json_node *nodes, *failed;
 
 	if (!has_form(check)) {
@@ -258,7 +256,7 @@ static void check_filter(struct check *check)
 	if (json_tree_find(check->root, "/Error")->text.length > 0) {
 		answers->counts.errors++;
 		/* It would let the pod go anywhere. */
-		if (now_ns > answers->starved_until_ns)
+		if (!sim_answers_are_starved(answers))
 			broken(check, "errors", "an error although waiting would do");
 		return;
 	}
@@ -268,7 +266,7 @@ static void check_filter(struct check *check)
 			answers->counts.nothing++;
 		else
 			answers->counts.pending++;
-		if (now_ns > answers->starved_until_ns)
+		if (!sim_answers_are_starved(answers))
 			check_pending(check);
 		return;
 	}
@@ -316,14 +314,13 @@ static void check_prioritize(const struct check *check)
 void sim_answers_check(struct sim_answers *answers, const struct sim_call *call)
 {
 	struct check check = { .answers = answers, .call = call };
-	uint64_t calm_ns = simulation_calm_since_ns(answers->simulation);
-	bool starved = simulation_now_ns(answers->simulation) <= answers->starved_until_ns;
+	bool starved = sim_answers_are_starved(answers);
 	struct error err;
 
 	if (!answers->handler.asked_of(answers->handler.context, call->pod, &check.asked))
 		check.asked = (struct sim_asked){ .plan = NULL };
 	check.known = check.asked.known_ns != 0 && check.asked.known_ns <= call->started_ns;
-	check.calm = calm_ns != UINT64_MAX && call->started_ns >= calm_ns + (uint64_t)KNOWN_S * NS_PER_S &&
+	check.calm = simulation_was_calm(answers->simulation, call->started_ns, SIM_KNOWN_S) &&
 	             call->started_ns >= check.asked.since_ns + (uint64_t)STEADY_S * NS_PER_S;
 	/* What was sent came too slowly. */
 	if (call->status == 408 && !check.calm)

@@ -37,7 +37,7 @@ struct sim_life;
 struct sim_bills_counts {
 	uint64_t batches, repeated_batches;
 	uint64_t billing_events, scaling_events;
-	uint64_t lives_told_to_end, lives_billed_to_the_end;
+	uint64_t lives_billed_to_the_end;
 	/* VM-seconds: that agents saw, and that they billed over HTTP. */
 	double seen_s, billed_s;
 };
@@ -60,12 +60,11 @@ bool sim_bills_take(struct sim_bills *bills, enum sim_channel channel, struct sl
 /* NULL without memory. Lives belong to the bills. The name is copied. */
 struct sim_life *sim_life_begin(struct sim_bills *bills, const char *name, int64_t wall_ns);
 /*
- * What the agent's watch shows from now on: begin, then each VM that may be billed, then end. After each of its turns, as
- * nothing changes in between.
+ * What the agent's watch shows from now on: begin, then each VM that may be billed. After each of its turns, as nothing
+ * changes in between.
  */
 void sim_life_view_begin(struct sim_life *life);
 void sim_life_view_vm(struct sim_life *life, struct slice uid, struct slice endpoint_id, uint32_t cpu_milli);
-void sim_life_view_end(struct sim_life *life);
 /* The agent's queues take that many events for each client, at most: it may drop some. */
 void sim_life_bound(struct sim_life *life, uint64_t events);
 /* An allocation failed, or the wall clock was set: from then on some things are no longer certain. */

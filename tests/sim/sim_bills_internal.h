@@ -56,7 +56,7 @@ struct sim_life {
 	uint64_t past_seconds; /* how many were noted */
 	double frozen_s;
 	uint64_t frozen_until_ns;
-	bool starved, clock_set, over;
+	bool starved, clock_set;
 	bool bounded; /* it may drop events */
 	uint64_t bound;
 	struct sim_chain chains[SIM_CHANNELS];

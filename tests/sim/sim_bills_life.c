@@ -130,11 +130,6 @@ void sim_life_view_vm(struct sim_life *life, struct slice uid, struct slice endp
 	vm->most_cpu = fmax(vm->most_cpu, cpu);
 }
 
-void sim_life_view_end(struct sim_life *life)
-{
-	(void)life;
-}
-
 void sim_life_bound(struct sim_life *life, uint64_t events)
 {
 	life->bounded = true;
@@ -279,10 +274,8 @@ void sim_life_check_settled(struct sim_life *life)
 void sim_life_end(struct sim_life *life, bool all_delivered)
 {
 	sim_life_view_begin(life);
-	sim_life_view_end(life);
 	for (int channel = 0; channel < SIM_CHANNELS; channel++)
 		check_none_lost(life, (enum sim_channel)channel);
-	life->over = true;
 	if (!all_delivered)
 		return;
 	for (int channel = 0; channel < SIM_CHANNELS; channel++) {

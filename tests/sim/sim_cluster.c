@@ -65,7 +65,7 @@ static void on_resized(void *context, const char *name, uint32_t cpu_milli, uint
 static unsigned node_of_pod(const struct sim_vm *vm)
 {
 	struct stored_object *object =
-		object_store_find(control_plane_store(vm->cluster->plane), resource_kind(RESOURCE_PODS),
+		object_store_find(control_plane_store(vm->cluster->api.plane), resource_kind(RESOURCE_PODS),
 	                          SLICE(SIM_NAME_SPACE), slice_of(vm->pod_name));
 	struct object_edit edit;
 	unsigned node = vm->node;
@@ -86,22 +86,14 @@ static void change_pod(struct sim_vm *vm, struct slice pod_name)
 {
 	struct sim_cluster *cluster = vm->cluster;
 	unsigned old_node = vm->node;
-	char node[SIM_NODE_NAME_BYTES];
-	struct scheduler_plugin_pod pod = {
-		.name_space = SIM_NAME_SPACE,
-		.name = vm->pod_name,
-		.node = node,
-		.is_vm = true,
-		.use = { .cpu_milli = vm->size.cpu_milli, .mem_bytes = vm->size.slots * WORKLOAD_UNIT_BYTES },
-	};
+	struct resources use = { .cpu_milli = vm->size.cpu_milli, .mem_bytes = vm->size.slots * WORKLOAD_UNIT_BYTES };
 	struct error err;
 
 	sim_schedulers_remove_pod(cluster, vm->pod_name);
 	(void)snprintf(vm->pod_name, sizeof vm->pod_name, "%.*s", SLICE_ARGS(pod_name));
 	vm->node = node_of_pod(vm);
-	sim_cluster_name_node(node, vm->node);
-	sim_history_add(&vm->permits, simulation_now_ns(cluster->simulation), pod.use);
-	if (!sim_schedulers_add_pod(cluster, &pod, &err))
+	sim_history_add(&vm->permits, simulation_now_ns(cluster->simulation), use);
+	if (!sim_schedulers_add_pod(cluster, vm, use, &err))
 		simulation_broken(cluster->simulation, "simulator", "%s: %s", vm->name, err.text);
 	vm->has_booted = vm->node == old_node; /* otherwise it came as it was */
 }
@@ -111,7 +103,7 @@ static void on_phase(void *context, const char *name, const char *phase)
 	struct sim_cluster *cluster = context;
 	struct sim_vm *vm = find_by_name(cluster, name);
 	struct stored_object *object =
-		object_store_find(control_plane_store(cluster->plane), resource_kind(RESOURCE_VIRTUAL_MACHINES),
+		object_store_find(control_plane_store(cluster->api.plane), resource_kind(RESOURCE_VIRTUAL_MACHINES),
 	                          SLICE(SIM_NAME_SPACE), slice_of(name));
 	struct object_edit edit;
 	struct slice pod_name;
@@ -146,8 +138,9 @@ static bool start_plane(struct sim_cluster *cluster, struct error *err)
 	cluster->api_loop = loop_sim_create(world, "api", &options.address, err);
 	if (cluster->api_loop == NULL)
 		return false;
-	cluster->plane = control_plane_start(cluster->api_loop, &options, &HANDLER, cluster, err);
-	return cluster->plane != NULL;
+	cluster->api = (struct sim_api){ .simulation = cluster->simulation, .name = "api" };
+	cluster->api.plane = control_plane_start(cluster->api_loop, &options, &HANDLER, cluster, err);
+	return cluster->api.plane != NULL;
 }
 
 struct address sim_cluster_plugin_address(unsigned number)
@@ -188,7 +181,7 @@ static void destroy(void *context, struct simulation *simulation)
 		destroy_loop(cluster->vms[i].loop);
 	}
 	sim_schedulers_destroy(cluster);
-	control_plane_destroy(cluster->plane);
+	control_plane_destroy(cluster->api.plane);
 	destroy_loop(cluster->api_loop);
 	workload_destroy(cluster->workload);
 	memory_release(cluster);
@@ -261,7 +254,7 @@ const char *sim_cluster_token(const struct sim_cluster *cluster)
 
 struct slice sim_cluster_ca_pem(const struct sim_cluster *cluster)
 {
-	return control_plane_ca_pem(cluster->plane);
+	return control_plane_ca_pem(cluster->api.plane);
 }
 
 struct address sim_cluster_api_address(const struct sim_cluster *cluster)
@@ -318,19 +311,15 @@ bool sim_cluster_may_ask(const struct sim_cluster *cluster, const char *schedule
 
 struct control_plane_counters sim_cluster_api_counters(const struct sim_cluster *cluster)
 {
-	return control_plane_counters(cluster->plane);
-}
-
-bool sim_cluster_pods_changed(const struct sim_cluster *cluster)
-{
-	const struct sim_cluster_counts *counts = &cluster->counts;
-
-	return counts->vm_restarts + counts->vm_stops + counts->vm_deletions + counts->vm_migrations > 0;
+	return control_plane_counters(cluster->api.plane);
 }
 
 struct sim_cluster_counts sim_cluster_counts(const struct sim_cluster *cluster)
 {
-	return cluster->counts;
+	struct sim_cluster_counts counts = cluster->counts;
+
+	counts.api = cluster->api.counts;
+	return counts;
 }
 
 unsigned sim_cluster_loop_count(const struct sim_cluster *cluster)

@@ -11,10 +11,10 @@
 #include <stdbool.h>
 
 #include "base/slice.h"
-#include "sandbox/control_plane.h"
 #include "sandbox/guest.h"
 #include "sandbox/scheduler_plugin.h"
 #include "sandbox/workload.h"
+#include "sim_peers.h"
 #include "simulation.h"
 
 enum { SIM_CLUSTER_AGENTS = 3 };
@@ -49,7 +49,7 @@ bool sim_cluster_mark(const struct sim_cluster *cluster, bool *ret_marked);
 /* Misfortunes and observations so far, for the report. */
 struct sim_cluster_counts {
 	unsigned patches, short_permits;
-	unsigned api_outages, api_errors, compactions, ended_watches, webhook_outages;
+	struct sim_api_counts api;
 	unsigned plugin_outages, monitor_outages, page_faults, monitor_faults, vm_restarts;
 	unsigned vm_stops, vm_deletions, vm_migrations, scheduler_changes, late_patches;
 	unsigned settled_checks;

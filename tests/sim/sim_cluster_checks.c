@@ -11,7 +11,6 @@
 #include "sim_cluster_internal.h"
 
 enum {
-	MARK_S = 65,       /* after the last fault: a dead watch is found in 30 s, and open again after its back-off */
 	MARK_SEEN_S = 4,   /* a little later agents must know */
 	LATE_PATCH_S = 90, /* what a request can be late by: stalls, partitions, a frozen API server */
 	RECONNECT_S = 75,  /* after the last fault: a dead connection is found in 30 s, a retry waits 5 s more */
@@ -166,7 +165,7 @@ static void check_rates(struct sim_cluster *cluster)
 
 static bool mark_vm(struct sim_cluster *cluster, const struct sim_vm *vm, bool marked, struct error *err)
 {
-	struct object_store *store = control_plane_store(cluster->plane);
+	struct object_store *store = control_plane_store(cluster->api.plane);
 	struct stored_object *object = object_store_find(store, resource_kind(RESOURCE_VIRTUAL_MACHINES),
 	                                                 SLICE(SIM_NAME_SPACE), slice_of(vm->name));
 	struct object_edit edit;
@@ -208,15 +207,14 @@ bool sim_cluster_mark(const struct sim_cluster *cluster, bool *ret_marked)
 void sim_cluster_check_second(void *context, struct simulation *simulation)
 {
 	struct sim_cluster *cluster = context;
-	uint64_t calm_ns = simulation_calm_since_ns(simulation);
 	uint64_t now_ns = simulation_now_ns(simulation);
 
 	check_rates(cluster);
 	for (unsigned i = 0; i < cluster->workload->options.vms; i++)
 		sim_vm_go_on(&cluster->vms[i], now_ns);
-	if (calm_ns != UINT64_MAX && cluster->marked_ns <= calm_ns && now_ns >= calm_ns + (uint64_t)MARK_S * NS_PER_S)
+	if (simulation_is_calm(simulation, SIM_KNOWN_S) && cluster->marked_ns <= simulation_calm_since_ns(simulation))
 		mark(cluster, now_ns);
-	if (calm_ns == UINT64_MAX || simulation_now_ns(simulation) < calm_ns + (uint64_t)RECONNECT_S * NS_PER_S)
+	if (!simulation_is_calm(simulation, RECONNECT_S))
 		return;
 	for (unsigned i = 0; i < cluster->workload->options.vms; i++)
 		if (guest_monitor_state(cluster->vms[i].guest) != GUEST_MONITOR_CONNECTED)
@@ -302,6 +300,5 @@ void sim_cluster_check_settled(void *context, struct simulation *simulation)
 		check_goal(cluster, &cluster->vms[i]);
 		check_agreed(cluster, &cluster->vms[i]);
 	}
-	if (control_plane_counters(cluster->plane).unauthorized != 0)
-		simulation_broken(simulation, "authorized", "requests came without a valid token");
+	sim_api_check_settled(&cluster->api);
 }

@@ -58,14 +58,12 @@ struct sim_cluster {
 	struct simulation *simulation;
 	struct workload *workload;
 	struct loop *api_loop;
-	struct control_plane *plane;
+	struct sim_api api;
 	struct sim_scheduler schedulers[SIM_SCHEDULERS];
 	unsigned scheduler_number; /* how many there were */
 	char token[SIM_TOKEN_BYTES];
 	unsigned agent_count;
 	unsigned phase;
-	bool api_away, webhook_away;
-	uint64_t api_back_ns, webhook_back_ns;
 	bool marked; /* the label that says nothing is on the VMs; since marked_ns */
 	uint64_t marked_ns;
 	struct sim_cluster_counts counts;
@@ -81,8 +79,6 @@ struct address sim_cluster_plugin_address(unsigned number);
 struct address sim_cluster_guest_address(unsigned index);
 bool sim_cluster_add_vm(struct sim_cluster *cluster, unsigned index, struct error *err);
 struct sim_vm *sim_cluster_find_pod(struct sim_cluster *cluster, const char *pod_name);
-/* Whether any VM ever got another pod. */
-bool sim_cluster_pods_changed(const struct sim_cluster *cluster);
 
 /* Misfortunes of VMs: sim_cluster_lives.c. */
 extern const char *const SIM_VM_MISFORTUNES[];

@@ -40,7 +40,7 @@ static void restart_vm(struct sim_vm *vm)
 	if (is_spared(vm))
 		return;
 	sim_world_note(simulation_world(cluster->simulation), "vm %s: its pod fails", vm->name);
-	if (!control_plane_restart_vm(cluster->plane, vm->name, &err))
+	if (!control_plane_restart_vm(cluster->api.plane, vm->name, &err))
 		return; /* it has none at the moment */
 	cluster->counts.vm_restarts++;
 	end_guest(vm);
@@ -51,7 +51,7 @@ static void restart_vm(struct sim_vm *vm)
 static bool set_text(struct sim_cluster *cluster, enum resource resource, const char *name, const char *parent,
                      const char *key, const char *text)
 {
-	struct object_store *store = control_plane_store(cluster->plane);
+	struct object_store *store = control_plane_store(cluster->api.plane);
 	struct stored_object *object =
 		object_store_find(store, resource_kind(resource), SLICE(SIM_NAME_SPACE), slice_of(name));
 	struct object_edit edit;
@@ -71,7 +71,7 @@ static bool end_pod(struct sim_vm *vm, bool well)
 	struct error err;
 
 	if (!well)
-		return control_plane_restart_vm(vm->cluster->plane, vm->name, &err);
+		return control_plane_restart_vm(vm->cluster->api.plane, vm->name, &err);
 	return set_text(vm->cluster, RESOURCE_PODS, vm->pod_name, "/status", "phase", "Succeeded");
 }
 
@@ -105,7 +105,7 @@ static void delete_vm(struct sim_vm *vm, struct rng *rng)
 	struct sim_cluster *cluster = vm->cluster;
 	struct error err;
 
-	if (is_spared(vm) || !control_plane_delete_vm(cluster->plane, vm->name, &err))
+	if (is_spared(vm) || !control_plane_delete_vm(cluster->api.plane, vm->name, &err))
 		return;
 	sim_world_note(simulation_world(cluster->simulation), "vm %s: is deleted", vm->name);
 	cluster->counts.vm_deletions++;
@@ -127,7 +127,7 @@ static void migrate_vm(struct sim_vm *vm)
 		return;
 	sim_cluster_name_node(node, vm->node == 0 ? 2 : 0);
 	sim_vm_print_ip(vm, ip);
-	if (!control_plane_migrate_vm(cluster->plane, vm->name, node, ip, &err))
+	if (!control_plane_migrate_vm(cluster->api.plane, vm->name, node, ip, &err))
 		return; /* it is under way already */
 	sim_world_note(simulation_world(cluster->simulation), "vm %s: is to be migrated to %s", vm->name, node);
 	cluster->counts.vm_migrations++;
@@ -149,7 +149,7 @@ static bool set_size(struct object_edit *edit, struct cluster_size size)
 static void patch_late(struct sim_vm *vm)
 {
 	struct sim_cluster *cluster = vm->cluster;
-	struct object_store *store = control_plane_store(cluster->plane);
+	struct object_store *store = control_plane_store(cluster->api.plane);
 	struct stored_object *object = object_store_find(store, resource_kind(RESOURCE_VIRTUAL_MACHINES),
 	                                                 SLICE(SIM_NAME_SPACE), slice_of(vm->name));
 	struct cluster_size now = vm->size, late = vm->size_before;

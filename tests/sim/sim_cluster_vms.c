@@ -153,30 +153,22 @@ static bool add_object(struct sim_vm *vm, const struct vm_plan *plan, bool again
 		added.bounds_annotation = bounds;
 	if (plan->reads_lfc)
 		added.config_annotation = "{\"enableLFCMetrics\":true}";
-	return control_plane_add_vm(vm->cluster->plane, &added, err);
+	return control_plane_add_vm(vm->cluster->api.plane, &added, err);
 }
 
 bool sim_cluster_add_vm(struct sim_cluster *cluster, unsigned index, struct error *err)
 {
 	struct sim_vm *vm = &cluster->vms[index];
 	struct vm_plan plan = plan_of(cluster, index);
-	char node[SIM_NODE_NAME_BYTES];
-	struct scheduler_plugin_pod pod = {
-		.name_space = SIM_NAME_SPACE,
-		.name = vm->pod_name,
-		.node = node,
-		.is_vm = true,
-		.use = sim_units(plan.initial),
-	};
+	struct resources use = sim_units(plan.initial);
 
 	vm->cluster = cluster;
 	vm->index = index;
 	name_vm(vm);
-	sim_cluster_name_node(node, vm->node);
 	vm->size = cluster_units(plan.initial);
-	sim_history_add(&vm->permits, 0, pod.use);
-	sim_history_add(&vm->agreements, 0, pod.use);
-	if (!start_guest(vm, &plan, err) || !sim_schedulers_add_pod(cluster, &pod, err) ||
+	sim_history_add(&vm->permits, 0, use);
+	sim_history_add(&vm->agreements, 0, use);
+	if (!start_guest(vm, &plan, err) || !sim_schedulers_add_pod(cluster, vm, use, err) ||
 	    !add_object(vm, &plan, false, err))
 		return error_wrap(err, "VM %s", vm->name);
 	sim_vm_set_demand(vm);

@@ -1,7 +1,6 @@
 /*
- * A simulated extender process: the unchanged extender on a loop of its own. It crashes and is started again, is told to
- * end, freezes, loses its network, runs out of memory, and has its clock set. Somebody asks its ports all the time, in good
- * manners and bad ones (sim_prober.c).
+ * A simulated extender process (sim_process.h). Somebody asks its ports all the time, in good manners and bad ones
+ * (sim_prober.c).
  *
  * It is looked into: calls end, caches are as the store, memory, sockets and timers come back to what they were, and a
  * process that ends leaves nothing behind.
@@ -11,16 +10,10 @@
 
 #include "sandbox/agent_setup.h"
 #include "sim_pods.h"
-#include "simulation.h"
+#include "sim_process.h"
 
 struct sim_extender_counts {
-	unsigned starts, crashes, fatal_exits, orderly_ends;
-	unsigned failed_allocations, failed_calls;
-	uint64_t turns;
-	uint64_t most_turns_per_second;
-	/* The most that was seen when all was quiet. */
-	unsigned long quiet_blocks;
-	size_t quiet_sockets, quiet_timers;
+	struct sim_process_counts process;
 	/* Of whoever asks. */
 	unsigned probes, junk, hangups, readiness_flips;
 };

@@ -27,38 +27,20 @@ struct sim_extender {
 	char metrics_address[ADDRESS_TEXT_BYTES + 8];
 	char account[AGENT_SETUP_LOG_PATH_BYTES];
 	char kubeconfig_path[SIM_EXTENDER_PATH_BYTES], readiness_path[SIM_EXTENDER_PATH_BYTES];
-	int log_descriptor;
 	struct extender_arguments arguments;
 	struct sim_prober *prober;
 	bool restarted; /* what the readiness file says; since … */
 	uint64_t flipped_ns;
 
-	/* The process, if there is one. */
-	bool runs;
-	bool ending; /* told to end in good order; since … */
-	uint64_t ending_since_ns;
-	uint64_t end_at_ns; /* it is going to be told; 0: not */
-	uint64_t started_ns;
-	uint64_t start_again_ns;
-	unsigned patience; /* of those who kill processes */
-	int64_t clock_error_ns;
-	uint64_t frozen_until_ns;
-	struct loop *loop;
-	struct log_sink *log_sink;
-	struct extender extender;
+	struct sim_extender_counts *counts;
+	struct sim_process process;
 
-	/* What is counted as its own: while its code runs. */
-	unsigned long blocks_before;
-	long blocks;
-	unsigned long fail_allocation_in; /* 0: none is to fail */
-	uint64_t failed_calls;            /* of anybody, when it ran last */
-	uint64_t turns_this_second;
+	/* Of the process, if there is one. */
+	uint64_t end_at_ns; /* it is going to be told; 0: not */
+	struct extender extender;
 	uint64_t held_since_ns;      /* 0: nothing is held */
 	uint64_t different_since_ns; /* caches and store; 0: they are the same */
 	unsigned seconds;
-	unsigned quiet_checks;
-	unsigned long first_quiet_blocks;
-	struct sim_extender_counts *counts;
 };
 
 /* Of struct sim_actor; context: the extender. */

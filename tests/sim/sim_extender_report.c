@@ -4,7 +4,7 @@
 
 void sim_extender_print(const struct sim_extender_outcome *outcome)
 {
-	const struct sim_extender_counts *extender = &outcome->process;
+	const struct sim_process_counts *extender = &outcome->extender.process;
 	const struct sim_answers_counts *answers = &outcome->answers;
 	const struct sim_pods_counts *pods = &outcome->pods;
 
@@ -13,7 +13,7 @@ void sim_extender_print(const struct sim_extender_outcome *outcome)
 		"%u nothing, %u errors; %u probes; extender: %u starts, %u crashes, %u fatal exits, %u orderly ends; quiet: %lu "
 		"blocks, %zu sockets, %zu timers; at most %llu turns a second\n",
 		pods->created, pods->bound, pods->deleted, pods->stuck, answers->placed, answers->passed,
-		answers->pending, answers->nothing, answers->errors, extender->probes, extender->starts,
+		answers->pending, answers->nothing, answers->errors, outcome->extender.probes, extender->starts,
 		extender->crashes, extender->fatal_exits, extender->orderly_ends, extender->quiet_blocks,
 		extender->quiet_sockets, extender->quiet_timers, (unsigned long long)extender->most_turns_per_second);
 }
@@ -26,11 +26,11 @@ void sim_extender_add(struct sim_extender_outcome *sum, const struct sim_extende
 	_Static_assert(sizeof outcome->pods % sizeof *from == 0, "nothing but counts");
 	for (size_t i = 0; i < sizeof outcome->pods / sizeof *from; i++)
 		to[i] += from[i];
-	sum->process.failed_allocations += outcome->process.failed_allocations;
-	sum->process.orderly_ends += outcome->process.orderly_ends;
-	sum->process.junk += outcome->process.junk;
-	sum->process.hangups += outcome->process.hangups;
-	sum->process.readiness_flips += outcome->process.readiness_flips;
+	sum->extender.process.failed_allocations += outcome->extender.process.failed_allocations;
+	sum->extender.process.orderly_ends += outcome->extender.process.orderly_ends;
+	sum->extender.junk += outcome->extender.junk;
+	sum->extender.hangups += outcome->extender.hangups;
+	sum->extender.readiness_flips += outcome->extender.readiness_flips;
 }
 
 void sim_extender_print_faults(const struct sim_extender_outcome *sum)
@@ -40,11 +40,11 @@ void sim_extender_print_faults(const struct sim_extender_outcome *sum)
 		const char *name;
 		unsigned count;
 	} faults[] = {
-		{ "API restarts", pods->api_outages },
-		{ "API errors", pods->api_errors },
+		{ "API restarts", pods->api.outages },
+		{ "API errors", pods->api.errors },
 		{ "faults of single requests", pods->request_faults },
-		{ "compactions", pods->compactions },
-		{ "ended watches", pods->ended_watches },
+		{ "compactions", pods->api.compactions },
+		{ "ended watches", pods->api.ended_watches },
 		{ "scheduler restarts", pods->scheduler_restarts },
 		{ "controller restarts", pods->controller_restarts },
 		{ "slow controllers", pods->slow_controllers },
@@ -52,11 +52,11 @@ void sim_extender_print_faults(const struct sim_extender_outcome *sum)
 		{ "lost reservations", pods->lost_reservations },
 		{ "disks away", pods->drives_away },
 		{ "deleted pods", pods->deleted },
-		{ "told to end", sum->process.orderly_ends },
-		{ "readiness flips", sum->process.readiness_flips },
-		{ "malformed requests", sum->process.junk },
-		{ "hang-ups", sum->process.hangups },
-		{ "failed allocations", sum->process.failed_allocations },
+		{ "told to end", sum->extender.process.orderly_ends },
+		{ "readiness flips", sum->extender.readiness_flips },
+		{ "malformed requests", sum->extender.junk },
+		{ "hang-ups", sum->extender.hangups },
+		{ "failed allocations", sum->extender.process.failed_allocations },
 	};
 
 	(void)printf("faults of the storage side:");

@@ -11,7 +11,7 @@
 struct sim_extender_outcome {
 	struct sim_pods_counts pods;
 	struct sim_answers_counts answers;
-	struct sim_extender_counts process;
+	struct sim_extender_counts extender;
 };
 
 /* One line. */

@@ -47,9 +47,7 @@ struct sim_pods_mode sim_pods_mode(uint64_t seed)
 
 bool sim_pods_is_known(const struct sim_pods *pods, uint64_t since_ns)
 {
-	uint64_t calm_ns = simulation_calm_since_ns(pods->simulation);
-
-	return calm_ns != UINT64_MAX && since_ns >= calm_ns + (uint64_t)SIM_PODS_KNOWN_S * NS_PER_S;
+	return simulation_was_calm(pods->simulation, since_ns, SIM_KNOWN_S);
 }
 
 /* ---- the scheduler ---- */
@@ -165,12 +163,13 @@ static bool start_plane(struct sim_pods *pods, struct error *err)
 	pods->api_loop = loop_sim_create(simulation_world(pods->simulation), "api-storage", &options.address, err);
 	if (pods->api_loop == NULL)
 		return false;
-	pods->plane = control_plane_start(pods->api_loop, &options, &HANDLER, pods, err);
-	if (pods->plane == NULL)
+	pods->api = (struct sim_api){ .simulation = pods->simulation, .name = "api-storage" };
+	pods->api.plane = control_plane_start(pods->api_loop, &options, &HANDLER, pods, err);
+	if (pods->api.plane == NULL)
 		return false;
-	pods->store = control_plane_store(pods->plane);
-	control_plane_set_faults(pods->plane, &pods->faults);
-	return control_plane_grant(pods->plane, pods->token, USER, RULES,
+	pods->store = control_plane_store(pods->api.plane);
+	control_plane_set_faults(pods->api.plane, &pods->faults);
+	return control_plane_grant(pods->api.plane, pods->token, USER, RULES,
 	                           sizeof RULES / sizeof RULES[0] - (pods->mode.node_names ? 0 : 1), err);
 }
 
@@ -219,7 +218,7 @@ static void destroy(void *context, struct simulation *simulation)
 	object_store_ignore(&pods->observer);
 	sim_answers_destroy(pods->answers);
 	capacity_watch_destroy(pods->watch);
-	control_plane_destroy(pods->plane);
+	control_plane_destroy(pods->api.plane);
 	if (pods->api_loop != NULL)
 		loop_destroy(pods->api_loop);
 	for (unsigned i = 0; i < SIM_VARIANTS; i++)
@@ -269,7 +268,7 @@ const char *sim_pods_token(const struct sim_pods *pods)
 
 struct slice sim_pods_ca_pem(const struct sim_pods *pods)
 {
-	return control_plane_ca_pem(pods->plane);
+	return control_plane_ca_pem(pods->api.plane);
 }
 
 struct address sim_pods_api_address(void)
@@ -326,6 +325,7 @@ struct sim_pods_counts sim_pods_counts(const struct sim_pods *pods)
 {
 	struct sim_pods_counts counts = pods->counts;
 
+	counts.api = pods->api.counts;
 	for (unsigned i = 0; i < FAULT_COUNT; i++)
 		counts.request_faults += pods->faults.counts[i];
 	return counts;

@@ -13,6 +13,7 @@
 
 #include "sandbox/object_store.h"
 #include "sim_answers.h"
+#include "sim_peers.h"
 #include "simulation.h"
 
 struct sim_pods;
@@ -54,7 +55,7 @@ void sim_pods_note_known(struct sim_pods *pods, bool (*is_known)(void *context, 
 struct sim_pods_counts {
 	unsigned created, deleted, bound, volumes_released;
 	unsigned scheduler_restarts, controller_restarts, meddlings, lost_reservations, drives_away, slow_controllers;
-	unsigned api_outages, api_errors, compactions, ended_watches;
+	struct sim_api_counts api;
 	unsigned stuck; /* pods that lost the room for their other volumes to somebody else */
 	unsigned settled_checks;
 	unsigned request_faults; /* that the API server drew for a request, and hasty schedulers */

@@ -178,6 +178,7 @@ void sim_pods_check_settled(void *context, struct simulation *simulation)
 
 	(void)simulation;
 	pods->counts.settled_checks++;
+	sim_api_check_settled(&pods->api);
 	check_reservations(pods);
 	for (unsigned i = 0; i < pods->pod_count; i++)
 		check_pod(pods, &pods->pods[i]);

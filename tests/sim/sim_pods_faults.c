@@ -4,65 +4,15 @@
 #include "sim_pods_internal.h"
 
 enum {
-	OUTAGE_LOW_MS = 200,
-	OUTAGE_HIGH_MS = 25000,
-	PARTITION_HIGH_MS = 70000,
-	FREEZE_HIGH_MS = 15000,
 	MEDDLE_HIGH_MS = 6000,
 	MEDDLE_EVERY_MS = 20,
-	REFUSALS_MAX = 6,
 };
 
 #define MEDDLED "sim.ballast/seen"
 
-static uint64_t time_in(struct sim_pods *pods, struct rng *rng, uint64_t most_ms)
+static uint64_t time_in(const struct sim_pods *pods, struct rng *rng, uint64_t most_ms)
 {
-	return simulation_now_ns(pods->simulation) + rng_between(rng, OUTAGE_LOW_MS, most_ms) * NS_PER_MS;
-}
-
-/* ---- the API server ---- */
-
-static void disturb_api(struct sim_pods *pods, struct rng *rng)
-{
-	static const int STATUSES[] = { 409, 410, 500, 503, 504 };
-	struct sim_world *world = simulation_world(pods->simulation);
-	unsigned count = (unsigned)rng_between(rng, 1, REFUSALS_MAX);
-
-	switch (rng_between(rng, 0, 6)) {
-	case 0:
-		sim_world_note(world, "api-storage: restarts");
-		pods->api_away = true;
-		pods->api_back_ns = time_in(pods, rng, OUTAGE_HIGH_MS);
-		pods->counts.api_outages++;
-		control_plane_set_available(pods->plane, false);
-		return;
-	case 1:
-		sim_world_note(world, "api-storage: refuses %u requests with 429", count);
-		pods->counts.api_errors += count;
-		control_plane_refuse_next(pods->plane, count);
-		return;
-	case 2:
-	case 3: {
-		int status = STATUSES[rng_between(rng, 0, sizeof STATUSES / sizeof STATUSES[0])];
-
-		sim_world_note(world, "api-storage: answers %u requests with %d", count, status);
-		pods->counts.api_errors += count;
-		control_plane_fail_next(pods->plane, count, status);
-		return;
-	}
-	case 4:
-		sim_world_note(world, "api-storage: forgets old versions");
-		pods->counts.compactions++;
-		control_plane_set_expiry(pods->plane, (enum api_expiry)rng_between(rng, 0, 3));
-		control_plane_compact(pods->plane);
-		control_plane_end_watches(pods->plane, rng_between(rng, 0, 2) == 0);
-		return;
-	default:
-		sim_world_note(world, "api-storage: ends watches");
-		pods->counts.ended_watches++;
-		control_plane_end_watches(pods->plane, rng_between(rng, 0, 2) == 0);
-		return;
-	}
+	return sim_peer_until_ns(pods->simulation, rng, most_ms);
 }
 
 /* ---- the scheduler, the controller ---- */
@@ -73,7 +23,7 @@ static void disturb_scheduler(struct sim_pods *pods, struct rng *rng)
 		return;
 	sim_world_note(simulation_world(pods->simulation), "scheduler: restarts");
 	pods->counts.scheduler_restarts++;
-	pods->scheduler_back_ns = time_in(pods, rng, OUTAGE_HIGH_MS);
+	pods->scheduler_back_ns = time_in(pods, rng, SIM_PEER_OUTAGE_HIGH_MS);
 	sim_pods_stop_scheduler(pods, (enum sim_crash)rng_between(rng, 0, 3));
 }
 
@@ -87,7 +37,7 @@ static void disturb_controller(struct sim_pods *pods, struct rng *rng)
 	if (rng_between(rng, 0, 2) == 0) {
 		sim_world_note(world, "controller: restarts");
 		pods->counts.controller_restarts++;
-		pods->controller_back_ns = time_in(pods, rng, OUTAGE_HIGH_MS);
+		pods->controller_back_ns = time_in(pods, rng, SIM_PEER_OUTAGE_HIGH_MS);
 		sim_pods_stop_controller(pods);
 		return;
 	}
@@ -183,22 +133,9 @@ static void disturb_loop(struct sim_pods *pods, struct rng *rng)
 {
 	struct loop *loop = sim_pods_loop(pods, (unsigned)rng_between(rng, 0, SIM_PODS_LOOPS));
 
-	if (loop == NULL)
-		return;
-	switch (rng_between(rng, 0, 4)) {
-	case 0:
-		loop_sim_freeze(loop, time_in(pods, rng, FREEZE_HIGH_MS));
-		return;
-	case 1:
-		loop_sim_partition(loop, NULL, time_in(pods, rng, PARTITION_HIGH_MS));
-		return;
-	case 2:
-		loop_sim_step_clock(loop, (int64_t)(rng_between(rng, 0, 7200) * NS_PER_S) - INT64_C(3600) * NS_PER_S);
-		return;
-	default:
-		(void)loop_sim_cut_connection(loop, rng_between(rng, 0, 5000), rng_between(rng, 0, 2) == 0);
-		return;
-	}
+	if (loop != NULL)
+		sim_peer_strike(pods->simulation, loop,
+		                (enum sim_peer_misfortune)rng_between(rng, 0, SIM_PEER_MISFORTUNES), rng);
 }
 
 const char *const SIM_PODS_MISFORTUNES[] = { "api",     "api",     "scheduler", "controller", "storage",
@@ -213,8 +150,7 @@ void sim_pods_strike(void *context, struct simulation *simulation, unsigned misf
 	switch (misfortune) {
 	case 0:
 	case 1:
-		if (!pods->api_away)
-			disturb_api(pods, rng);
+		sim_api_strike(&pods->api, SIM_API_ANY, rng);
 		return;
 	case 2:
 		disturb_scheduler(pods, rng);
@@ -238,10 +174,7 @@ static void restore(struct sim_pods *pods, uint64_t now_ns)
 {
 	struct error err;
 
-	if (pods->api_away && now_ns >= pods->api_back_ns) {
-		pods->api_away = false;
-		control_plane_set_available(pods->plane, true);
-	}
+	sim_api_restore(&pods->api, now_ns);
 	if (pods->scheduler == NULL && now_ns >= pods->scheduler_back_ns && !sim_pods_start_scheduler(pods, &err))
 		simulation_broken(pods->simulation, "simulator", "scheduler: %s", err.text);
 	if (pods->controller == NULL && now_ns >= pods->controller_back_ns && !sim_pods_start_controller(pods, 1, &err))
@@ -269,14 +202,13 @@ void sim_pods_calm(void *context, struct simulation *simulation)
 	sim_world_heal(simulation_world(simulation));
 	pods->faults.suspended = true;
 	pods->meddle_until_ns = 0;
+	sim_api_calm(&pods->api);
 	restore(pods, UINT64_MAX);
 	if (pods->controller_speed != 1) {
 		sim_pods_stop_controller(pods);
 		if (!sim_pods_start_controller(pods, 1, &err))
 			simulation_broken(simulation, "simulator", "controller: %s", err.text);
 	}
-	control_plane_refuse_next(pods->plane, 0);
-	control_plane_fail_next(pods->plane, 0, 0);
 	sim_pods_bring_drives_back(pods);
 	sim_pods_untaint(pods);
 }

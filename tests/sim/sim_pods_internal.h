@@ -6,7 +6,6 @@
 #define BALLAST_TESTS_SIM_SIM_PODS_INTERNAL_H
 
 #include "sandbox/capacity_watch.h"
-#include "sandbox/control_plane.h"
 #include "sandbox/faults.h"
 #include "sandbox/kube_scheduler.h"
 #include "sandbox/pod_workload.h"
@@ -18,8 +17,7 @@ enum {
 	SIM_VARIANTS = 4, /* of each pod's sizes */
 	SIM_DRIVES_AWAY = 4,
 	SIM_DRIVE_BYTES = 2048,
-	SIM_PODS_KNOWN_S = 65, /* after the last fault dead connections have been found, and caches are as the store */
-	SIM_PODS_RECOVER_S = 75, /* and reservations of pods that are gone have been swept */
+	SIM_PODS_RECOVER_S = 75, /* after the last fault reservations of pods that are gone have been swept */
 	SIM_PODS_SWEEP_S = 65,
 };
 
@@ -48,7 +46,7 @@ struct sim_pods {
 	struct sim_pods_mode mode;
 	struct pod_workload *variants[SIM_VARIANTS]; /* of the same pods, with other sizes; the first has the disks */
 	struct loop *api_loop, *scheduler_loop, *controller_loop;
-	struct control_plane *plane;
+	struct sim_api api;
 	struct object_store *store;
 	struct capacity_watch *watch;
 	struct object_observer observer; /* of claims */
@@ -58,8 +56,7 @@ struct sim_pods {
 	struct volume_provisioner *provisioner;    /* … with it */
 	double controller_speed;
 	struct faults faults;
-	bool api_away;
-	uint64_t api_back_ns, scheduler_back_ns, controller_back_ns;
+	uint64_t scheduler_back_ns, controller_back_ns;
 	uint64_t meddle_until_ns, meddled_ns; /* somebody writes to all reservations all the time */
 	uint64_t last_deletion_ns;
 	uint64_t changed_ns;           /* claims or volumes, by the simulation itself */
@@ -73,7 +70,7 @@ struct sim_pods {
 };
 
 bool sim_pod_fits(const struct sim_pod *pod);
-/* The world is as the extender knows it, or must know it: nothing has gone wrong for SIM_PODS_KNOWN_S. */
+/* The world is as the extender knows it, or must know it: nothing has gone wrong for SIM_KNOWN_S. */
 bool sim_pods_is_known(const struct sim_pods *pods, uint64_t since_ns);
 
 /* ---- sim_pods.c ---- */

@@ -14,7 +14,6 @@
 #include "sandbox/storage_objects.h"
 #include "sandbox/workload.h"
 #include "sim_extender_internal.h"
-#include "torture.h"
 
 enum {
 	PROBER_PLACE = 4,
@@ -22,9 +21,7 @@ enum {
 	ANSWER_BYTES = 1024 * 1024,
 	BODY_BYTES = 16 * 1024 * 1024,
 	TIMEOUT_S = 15,
-	LATE_MS = 1500,
 	HANGUP_HIGH_MS = 400,
-	KNOWN_S = 65,
 	QUIET_EVERY_S = 4,
 };
 
@@ -84,11 +81,10 @@ static void complain(const struct probe *probe, const char *name, const char *wh
 	                  (int)(body.length > 200 ? 200 : body.length), body.data);
 }
 
-static bool is_short_of_memory(const struct probe *probe)
+/* It lasts longer than any probe. */
+static bool is_starved(const struct probe *probe)
 {
-	const struct sim_options *options = simulation_options(probe->prober->extender->simulation);
-
-	return options->memory || sim_torture_is_child(options->torture);
+	return sim_answers_are_starved(sim_pods_answers(probe->prober->extender->options.pods));
 }
 
 /* P6, P9, Y3, Y4. */
@@ -98,14 +94,14 @@ static void check_ready(const struct probe *probe, const struct http_response *r
 	uint64_t started_ns = probe->call.started_ns;
 	bool expected = !extender->mode.patching || extender->restarted;
 
-	if (!extender->runs || extender->started_ns >= started_ns)
+	if (!extender->process.runs || extender->process.started_ns >= started_ns)
 		return; /* another one answered */
-	if (extender->ending) {
-		if (extender->ending_since_ns <= started_ns && response->status == 200)
+	if (extender->process.ending) {
+		if (extender->process.told_to_end_ns <= started_ns && response->status == 200)
 			complain(probe, "readiness", "an extender that was told to end is ready", response);
 		return;
 	}
-	if (extender->flipped_ns >= started_ns || (response->status == 503 && is_short_of_memory(probe)))
+	if (extender->flipped_ns >= started_ns || (response->status == 503 && is_starved(probe)))
 		return;
 	if (response->status != (expected ? 200 : 503))
 		complain(probe, "readiness", "/readyz isn't as the readiness file says", response);
@@ -157,8 +153,7 @@ static void check_answer(struct probe *probe, const struct http_response *respon
 	if (response->status == 408 && !quiet)
 		return;
 	/* What was too little memory for has an answer without a body, or none. */
-	if (is_short_of_memory(probe) && (response->body.length == 0 || response->status >= 500) &&
-	    probe->kind != PROBE_READY)
+	if (is_starved(probe) && (response->body.length == 0 || response->status >= 500) && probe->kind != PROBE_READY)
 		return;
 	switch (probe->kind) {
 	case PROBE_READY:
@@ -172,11 +167,11 @@ static void check_answer(struct probe *probe, const struct http_response *respon
 		check_metrics(probe, response);
 		break;
 	case PROBE_BARE:
-		if (!is_short_of_memory(probe))
+		if (!is_starved(probe))
 			check_text(probe, response, 200, BARE_ANSWER);
 		break;
 	case PROBE_BIND:
-		if (!is_short_of_memory(probe))
+		if (!is_starved(probe))
 			check_text(probe, response, 200, BIND_ANSWER);
 		break;
 	case PROBE_NOWHERE:
@@ -184,7 +179,7 @@ static void check_answer(struct probe *probe, const struct http_response *respon
 		break;
 	case PROBE_JUNK:
 	case PROBE_CUT:
-		if (!is_short_of_memory(probe))
+		if (!is_starved(probe))
 			check_refused(probe, response);
 		break;
 	default:
@@ -207,10 +202,9 @@ static void on_done(void *context, const struct http_response *response, const s
 {
 	struct probe *probe = context;
 	const struct sim_extender *extender = probe->prober->extender;
-	uint64_t calm_ns = simulation_calm_since_ns(extender->simulation),
-		 now_ns = simulation_now_ns(extender->simulation);
-	bool quiet = !sim_answers_are_starved(sim_pods_answers(extender->options.pods)) && calm_ns != UINT64_MAX &&
-	             probe->call.started_ns >= calm_ns + (uint64_t)KNOWN_S * NS_PER_S;
+	uint64_t now_ns = simulation_now_ns(extender->simulation);
+	bool quiet =
+		!is_starved(probe) && simulation_was_calm(extender->simulation, probe->call.started_ns, SIM_KNOWN_S);
 
 	sim_world_note(simulation_world(extender->simulation), "probe %d: %s", (int)probe->kind,
 	               failure != NULL ? failure->text : "answered");
@@ -219,7 +213,8 @@ static void on_done(void *context, const struct http_response *response, const s
 	else if (quiet)
 		simulation_broken(extender->simulation, "answers", "probe %d: %s", (int)probe->kind, failure->text);
 	/* I3 */
-	if (quiet && now_ns > probe->call.started_ns + (uint64_t)(EXTENDER_CALL_BUDGET_MS + LATE_MS) * NS_PER_MS)
+	if (quiet &&
+	    now_ns > probe->call.started_ns + (uint64_t)(EXTENDER_CALL_BUDGET_MS + SIM_PROCESS_LATE_MS) * NS_PER_MS)
 		simulation_broken(extender->simulation, "answers", "probe %d took %.1f s", (int)probe->kind,
 		                  (double)(now_ns - probe->call.started_ns) / (double)NS_PER_S);
 	end_probe(probe);

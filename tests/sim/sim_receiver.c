@@ -173,12 +173,12 @@ static void answer_busy(struct http_call *call, struct rng *rng)
 {
 	char seconds[16];
 	struct http_field field = { .name = SLICE("Retry-After") };
+	struct http_fields fields = { .items = &field };
 
 	(void)snprintf(seconds, sizeof seconds, "%u", (unsigned)rng_between(rng, 0, WAIT_HIGH_S));
 	field.value = slice_of(seconds);
-	http_call_respond_with(call, rng_between(rng, 0, 2) == 0 ? 429 : 503,
-	                       (struct http_fields){ .items = &field, .count = rng_between(rng, 0, 2) == 0 ? 1 : 0 },
-	                       SLICE("busy"));
+	fields.count = rng_between(rng, 0, 2) == 0 ? 1 : 0;
+	http_call_respond_with(call, rng_between(rng, 0, 2) == 0 ? 429 : 503, fields, SLICE("busy"));
 }
 
 static void answer_failure(struct http_call *call, struct rng *rng)
@@ -327,6 +327,7 @@ static void strike(void *context, struct simulation *simulation, unsigned misfor
 {
 	struct sim_receiver *receiver = context;
 	uint64_t now_ns = simulation_now_ns(simulation);
+	bool silent;
 
 	switch (misfortune) {
 	case 0:
@@ -336,7 +337,8 @@ static void strike(void *context, struct simulation *simulation, unsigned misfor
 		loop_sim_partition(receiver->loop, NULL, now_ns + rng_between(rng, 200, PARTITION_HIGH_MS) * NS_PER_MS);
 		return;
 	case 2:
-		(void)loop_sim_cut_connection(receiver->loop, rng_between(rng, 0, 5000), rng_between(rng, 0, 2) == 0);
+		silent = rng_between(rng, 0, 2) == 0;
+		(void)loop_sim_cut_connection(receiver->loop, rng_between(rng, 0, 5000), silent);
 		return;
 	default:
 		begin_fault(receiver, (enum sim_receiver_fault)(misfortune - 3 + SIM_RECEIVER_AWAY), rng);

@@ -17,7 +17,7 @@ static void print_agents(const struct sim_outcome *outcome)
 	unsigned starts = 0, crashes = 0, fatal = 0, ends = 0, blocks = 0, sockets = 0, timers = 0, turns = 0;
 
 	for (unsigned i = 0; i < SIM_CLUSTER_AGENTS; i++) {
-		const struct sim_agent_counts *agent = &outcome->agents[i];
+		const struct sim_process_counts *agent = &outcome->agents[i];
 
 		starts += agent->starts;
 		crashes += agent->crashes;
@@ -46,7 +46,7 @@ void sim_report_outcome(const struct sim_options *options, const struct sim_outc
 	if (options->vms > 0)
 		print_agents(outcome);
 	if (options->pods > 0)
-		sim_extender_print(&outcome->extender);
+		sim_extender_print(&outcome->storage);
 	(void)fflush(stdout);
 }
 
@@ -74,7 +74,7 @@ void sim_report_add(struct sim_outcome *sum, const struct sim_outcome *outcome)
 		sum->receiver.faults[i] += outcome->receiver.faults[i];
 	for (unsigned i = 0; i < SIM_CLUSTER_AGENTS; i++)
 		sum->agents[0].failed_allocations += outcome->agents[i].failed_allocations;
-	sim_extender_add(&sum->extender, &outcome->extender);
+	sim_extender_add(&sum->storage, &outcome->storage);
 	for (unsigned i = 0; i < SIM_FAULTS; i++)
 		sum->faults[i] += outcome->faults[i];
 }
@@ -94,11 +94,11 @@ static void print_cluster(const struct sim_outcome *sum)
 		const char *name;
 		unsigned count;
 	} faults[] = {
-		{ "API restarts", cluster->api_outages },
-		{ "API errors", cluster->api_errors },
-		{ "compactions", cluster->compactions },
-		{ "ended watches", cluster->ended_watches },
-		{ "webhook outages", cluster->webhook_outages },
+		{ "API restarts", cluster->api.outages },
+		{ "API errors", cluster->api.errors },
+		{ "compactions", cluster->api.compactions },
+		{ "ended watches", cluster->api.ended_watches },
+		{ "webhook outages", cluster->api.webhook_outages },
 		{ "plugin restarts", cluster->plugin_outages },
 		{ "monitor restarts", cluster->monitor_outages },
 		{ "VM restarts", cluster->vm_restarts },
@@ -141,5 +141,5 @@ void sim_report_faults(const struct sim_options *options, const struct sim_outco
 		print_receiver(sum);
 	}
 	if (options->pods > 0)
-		sim_extender_print_faults(&sum->extender);
+		sim_extender_print_faults(&sum->storage);
 }

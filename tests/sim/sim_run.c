@@ -12,7 +12,7 @@ struct run {
 	/* The agents' side; NULL without VMs. */
 	struct sim_cluster *cluster;
 	struct sim_receiver *receiver;
-	struct sim_agent_counts agents[SIM_CLUSTER_AGENTS];
+	struct sim_process_counts agents[SIM_CLUSTER_AGENTS];
 	/* The extender's side; NULL without pods. */
 	struct sim_pods *pods;
 	struct sim_extender_counts extender;
@@ -102,8 +102,8 @@ static void ask_actors(const struct run *run, struct sim_outcome *outcome)
 		outcome->bills = sim_bills_counts(sim_receiver_bills(run->receiver));
 	}
 	if (run->pods != NULL) {
-		outcome->extender.pods = sim_pods_counts(run->pods);
-		outcome->extender.answers = sim_answers_counts(sim_pods_answers(run->pods));
+		outcome->storage.pods = sim_pods_counts(run->pods);
+		outcome->storage.answers = sim_answers_counts(sim_pods_answers(run->pods));
 	}
 }
 
@@ -116,7 +116,7 @@ static void end_simulation(struct run *run, struct sim_outcome *outcome)
 	outcome->counts = simulation_counts(simulation);
 	simulation_end(simulation);
 	memcpy(outcome->agents, run->agents, sizeof run->agents);
-	outcome->extender.process = run->extender;
+	outcome->storage.extender = run->extender;
 	for (unsigned i = 0; i < SIM_FAULTS; i++)
 		outcome->faults[i] = sim_world_fault_count(world, (enum sim_fault)i);
 	outcome->whole = simulation_is_whole(simulation);

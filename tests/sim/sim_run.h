@@ -19,8 +19,8 @@ struct sim_outcome {
 	struct sim_cluster_counts cluster;
 	struct sim_receiver_counts receiver;
 	struct sim_bills_counts bills;
-	struct sim_agent_counts agents[SIM_CLUSTER_AGENTS];
-	struct sim_extender_outcome extender;
+	struct sim_process_counts agents[SIM_CLUSTER_AGENTS];
+	struct sim_extender_outcome storage;
 	uint64_t faults[SIM_FAULTS];
 	uint64_t simulated_ns;
 };

@@ -32,18 +32,25 @@ static void on_answer(void *context, const struct scheduler_plugin_answer *answe
 		cluster->counts.short_permits++;
 }
 
+static bool add_pod(struct scheduler_plugin *plugin, const struct sim_vm *vm, struct resources use, struct error *err)
+{
+	char node[SIM_NODE_NAME_BYTES];
+	struct scheduler_plugin_pod pod = {
+		.name_space = SIM_NAME_SPACE, .name = vm->pod_name, .node = node, .is_vm = true, .use = use
+	};
+
+	sim_cluster_name_node(node, vm->node);
+	return scheduler_plugin_add_pod(plugin, &pod, err);
+}
+
 /* Another plugin reads it, too. */
 static void tell_others(const struct sim_scheduler *scheduler, const struct sim_vm *vm)
 {
 	struct sim_cluster *cluster = scheduler->cluster;
-	char node[SIM_NODE_NAME_BYTES];
-	struct scheduler_plugin_pod pod = {
-		.name_space = SIM_NAME_SPACE, .name = vm->pod_name, .node = node, .is_vm = true
-	};
+	struct resources use;
 	struct error err;
 
-	sim_cluster_name_node(node, vm->node);
-	if (!scheduler_plugin_reserved(scheduler->plugin, SIM_NAME_SPACE, vm->pod_name, &pod.use))
+	if (!scheduler_plugin_reserved(scheduler->plugin, SIM_NAME_SPACE, vm->pod_name, &use))
 		return;
 	for (int i = 0; i < SIM_SCHEDULERS; i++) {
 		struct sim_scheduler *other = &cluster->schedulers[i];
@@ -51,7 +58,7 @@ static void tell_others(const struct sim_scheduler *scheduler, const struct sim_
 		if (other == scheduler || other->plugin == NULL)
 			continue;
 		scheduler_plugin_remove_pod(other->plugin, SIM_NAME_SPACE, vm->pod_name);
-		if (!scheduler_plugin_add_pod(other->plugin, &pod, &err))
+		if (!add_pod(other->plugin, vm, use, &err))
 			simulation_broken(cluster->simulation, "simulator", "%s: %s", vm->name, err.text);
 	}
 }
@@ -64,7 +71,7 @@ static void on_annotate(void *context, const char *pod_name, const char *key, st
 
 	if (vm == NULL)
 		return;
-	(void)control_plane_annotate_vm(scheduler->cluster->plane, vm->name, slice_of(key), json, &err);
+	(void)control_plane_annotate_vm(scheduler->cluster->api.plane, vm->name, slice_of(key), json, &err);
 	tell_others(scheduler, vm);
 }
 
@@ -110,14 +117,10 @@ static bool copy_pods(struct sim_cluster *cluster, struct sim_scheduler *to, con
 {
 	for (unsigned i = 0; i < cluster->vm_count; i++) {
 		const struct sim_vm *vm = &cluster->vms[i];
-		char node[SIM_NODE_NAME_BYTES];
-		struct scheduler_plugin_pod pod = {
-			.name_space = SIM_NAME_SPACE, .name = vm->pod_name, .node = node, .is_vm = true
-		};
+		struct resources use;
 
-		sim_cluster_name_node(node, vm->node);
-		if (scheduler_plugin_reserved(from->plugin, SIM_NAME_SPACE, vm->pod_name, &pod.use) &&
-		    !scheduler_plugin_add_pod(to->plugin, &pod, err))
+		if (scheduler_plugin_reserved(from->plugin, SIM_NAME_SPACE, vm->pod_name, &use) &&
+		    !add_pod(to->plugin, vm, use, err))
 			return false;
 	}
 	return true;
@@ -139,7 +142,7 @@ static bool start(struct sim_cluster *cluster, struct sim_scheduler *scheduler, 
 	scheduler->plugin = scheduler_plugin_start(scheduler->loop, &address, 1, &HANDLER, scheduler, err);
 	scheduler->created_s = loop_wall_ns(cluster->api_loop) / (int64_t)NS_PER_S;
 	return scheduler->plugin != NULL && add_nodes(cluster, scheduler->plugin, err) &&
-	       control_plane_add_scheduler_pod(cluster->plane, AGENT_SETUP_SCHEDULER_NAME, scheduler->pod_name, ip,
+	       control_plane_add_scheduler_pod(cluster->api.plane, AGENT_SETUP_SCHEDULER_NAME, scheduler->pod_name, ip,
 	                                       "node-a", err);
 }
 
@@ -171,18 +174,18 @@ static void leave(struct sim_scheduler *scheduler, enum sim_crash how)
 	struct error err;
 
 	sim_world_note(simulation_world(cluster->simulation), "%s: goes", scheduler->pod_name);
-	(void)control_plane_remove(cluster->plane, RESOURCE_PODS, "kube-system", scheduler->pod_name, &err);
+	(void)control_plane_remove(cluster->api.plane, RESOURCE_PODS, "kube-system", scheduler->pod_name, &err);
 	loop_sim_crash(scheduler->loop, how);
 	free_scheduler(scheduler);
 }
 
 /* ---- for all of them ---- */
 
-bool sim_schedulers_add_pod(struct sim_cluster *cluster, const struct scheduler_plugin_pod *pod, struct error *err)
+bool sim_schedulers_add_pod(struct sim_cluster *cluster, const struct sim_vm *vm, struct resources use,
+                            struct error *err)
 {
 	for (int i = 0; i < SIM_SCHEDULERS; i++)
-		if (cluster->schedulers[i].plugin != NULL &&
-		    !scheduler_plugin_add_pod(cluster->schedulers[i].plugin, pod, err))
+		if (cluster->schedulers[i].plugin != NULL && !add_pod(cluster->schedulers[i].plugin, vm, use, err))
 			return false;
 	return true;
 }
@@ -241,7 +244,8 @@ static void set_ready(const struct sim_scheduler *scheduler, bool ready)
 {
 	struct error err;
 
-	(void)control_plane_set_pod_ready(scheduler->cluster->plane, "kube-system", scheduler->pod_name, ready, &err);
+	(void)control_plane_set_pod_ready(scheduler->cluster->api.plane, "kube-system", scheduler->pod_name, ready,
+	                                  &err);
 }
 
 /* Its pod may be seen not ready, or the agents may find out by themselves. */
@@ -332,9 +336,9 @@ void sim_schedulers_check_rates(struct sim_cluster *cluster)
 		if (counters.requests - scheduler->requests > REQUESTS_MAX * cluster->workload->options.vms)
 			simulation_broken(cluster->simulation, "no-busy-loop", "%s got %u requests in one second",
 			                  scheduler->pod_name, counters.requests - scheduler->requests);
-		/* Of a pod that has just gone an agent may not know. */
-		if (counters.errors != 0 && !sim_cluster_pods_changed(cluster))
-			simulation_broken(cluster->simulation, "well-formed", "%s refused a request",
+		/* Not those of a pod that has just gone: of that an agent may not know. */
+		if (counters.malformed != 0)
+			simulation_broken(cluster->simulation, "well-formed", "%s got a bad request",
 			                  scheduler->pod_name);
 		scheduler->requests = counters.requests;
 	}

@@ -14,6 +14,7 @@
 enum { SIM_SCHEDULERS = 2, SIM_SCHEDULER_NAME_BYTES = 48 };
 
 struct sim_cluster;
+struct sim_vm;
 
 struct sim_scheduler {
 	struct sim_cluster *cluster;
@@ -33,8 +34,9 @@ struct sim_scheduler {
 bool sim_schedulers_start(struct sim_cluster *cluster, struct error *err);
 void sim_schedulers_destroy(struct sim_cluster *cluster);
 
-/* For all plugins. */
-bool sim_schedulers_add_pod(struct sim_cluster *cluster, const struct scheduler_plugin_pod *pod, struct error *err);
+/* For all plugins: the VM's pod, and what it uses. */
+bool sim_schedulers_add_pod(struct sim_cluster *cluster, const struct sim_vm *vm, struct resources use,
+                            struct error *err);
 void sim_schedulers_remove_pod(struct sim_cluster *cluster, const char *pod_name);
 
 /* The one that agents must ask; the first that they may ask if several are of the same age. Never NULL. */

@@ -90,6 +90,16 @@ uint64_t simulation_calm_since_ns(const struct simulation *simulation)
 	return simulation->in_storm ? UINT64_MAX : simulation->calm_since_ns;
 }
 
+bool simulation_was_calm(const struct simulation *simulation, uint64_t at_ns, unsigned seconds)
+{
+	return !simulation->in_storm && at_ns >= simulation->calm_since_ns + (uint64_t)seconds * NS_PER_S;
+}
+
+bool simulation_is_calm(const struct simulation *simulation, unsigned seconds)
+{
+	return simulation_was_calm(simulation, simulation_now_ns(simulation), seconds);
+}
+
 uint64_t simulation_settle_ns(const struct simulation *simulation)
 {
 	(void)simulation;

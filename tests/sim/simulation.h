@@ -52,7 +52,14 @@ struct sim_actor {
 	void (*destroy)(void *context, struct simulation *simulation);
 };
 
-enum { SIM_ACTORS_MAX = 16 };
+enum {
+	SIM_ACTORS_MAX = 16,
+	/*
+	 * So long after the last fault everybody knows what is in the object stores: dead connections have been found, after
+	 * 20 to 30 s, and watches opened anew, after a back-off of up to 30 s.
+	 */
+	SIM_KNOWN_S = 65,
+};
 
 struct sim_options {
 	uint64_t seed;
@@ -90,6 +97,10 @@ uint64_t simulation_now_ns(const struct simulation *simulation);
 bool simulation_in_storm(const struct simulation *simulation);
 /* Since when there has been no storm; UINT64_MAX while there is one. */
 uint64_t simulation_calm_since_ns(const struct simulation *simulation);
+/* Whether nothing had gone wrong for so long at that time, and nothing has since. */
+bool simulation_was_calm(const struct simulation *simulation, uint64_t at_ns, unsigned seconds);
+/* Likewise, now. */
+bool simulation_is_calm(const struct simulation *simulation, unsigned seconds);
 /* The longest that parts may need to find each other and do what is to be done, after the last fault. */
 uint64_t simulation_settle_ns(const struct simulation *simulation);
 

@@ -432,12 +432,15 @@ static void answers_are_told_and_counted(void **state)
 	raw_client_end(&client);
 	ask(scene, &client, "{");
 	raw_client_end(&client);
+	ask(scene, &client, "nobody 1000m 4Gi last 1000m 4Gi");
+	raw_client_end(&client);
 	buffer_append_char(&scene->answers, '\0');
 	assert_string_equal(scene->answers.data, "pine-x7k2p 4500 4500\noak-7k2pq 2250 2000 denied\n");
 	counters = scheduler_plugin_counters(scene->plugin);
-	assert_int_equal(counters.requests, 3);
+	assert_int_equal(counters.requests, 4);
 	assert_int_equal(counters.denials, 1);
-	assert_int_equal(counters.errors, 1);
+	assert_int_equal(counters.errors, 2);
+	assert_int_equal(counters.malformed, 1);
 }
 
 static void a_pod_removed_while_its_request_waits_is_not_found(void **state)
