@@ -23,6 +23,7 @@ fail() {
 command -v buildah >/dev/null || skip "buildah isn't installed"
 command -v mmdebstrap >/dev/null || skip "mmdebstrap isn't installed"
 chroot / true 2>/dev/null || skip "chroot isn't allowed here"
+mountpoint -q / || skip "this is a chroot without a file system of its own, in which buildah can't unpack layers"
 
 work=$(mktemp -d)
 trap 'buildah rm --all >/dev/null 2>&1 || true; buildah umount --all >/dev/null 2>&1 || true
@@ -92,7 +93,10 @@ mmdebstrap --quiet --variant=minbase bookworm "$work/base/base.tar" "deb [truste
 	fail "mmdebstrap failed"
 }
 printf 'FROM scratch\nADD base.tar /\n' >"$work/base/Dockerfile"
-buildah bud --quiet --signature-policy "$work/policy.json" --tag docker.io/library/debian:bookworm-slim "$work/base" >/dev/null 2>&1
+buildah bud --quiet --signature-policy "$work/policy.json" --tag docker.io/library/debian:bookworm-slim "$work/base" >"$work/base.log" 2>&1 || {
+	tail -n 20 "$work/base.log"
+	fail "buildah can't make the base image"
+}
 rm -rf "$work/base"
 
 # ---- building ----
