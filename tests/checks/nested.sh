@@ -14,4 +14,4 @@ if ! cmake --build "$2" >"$log" 2>&1; then
 fi
 # Those that measure, or repeat what others do with other seeds, say nothing more there.
 exec ctest --test-dir "$2" --output-on-failure -j "$(nproc)" -L '^(unit|vectors|fuzz|e2e)$' \
-	-E '^e2e[.](sandbox_seeds|sandbox_generations|soak_.*|slow_senders|real_metrics)$'
+	-E '^e2e[.](sandbox_seeds|sandbox_generations|sandbox_billing|soak_.*|slow_senders|real_metrics)$'
